@@ -1,0 +1,314 @@
+//! Reading MessagePack where it lies, and writing it.
+//!
+//! Source: the MessagePack specification, <https://github.com/msgpack/msgpack/blob/master/spec.md>.
+//! Nothing is allocated by what a length promises: a length that the bytes at hand cannot hold is an error
+//! before anything is made of it.
+
+use rmp::Marker;
+
+use crate::limits::MESSAGE_DEPTH;
+
+/// Bytes that are not what they should be, with the reason in plain words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub &'static str);
+
+const TRUNCATED: Malformed = Malformed("the bytes end in the middle of a value");
+
+/// One scalar, or the head of an array or map whose elements follow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Token<'a> {
+    /// Nothing.
+    Nil,
+    /// True or false.
+    Bool(bool),
+    /// An integer from 0 up, in whichever form it came.
+    Uint(u64),
+    /// An integer below 0.
+    Negative(i64),
+    /// A single float.
+    F32(f32),
+    /// A double float.
+    F64(f64),
+    /// The bytes of a string; not yet checked to be UTF-8.
+    Str(&'a [u8]),
+    /// Binary.
+    Bin(&'a [u8]),
+    /// That many elements follow.
+    Array(u32),
+    /// That many pairs follow.
+    Map(u32),
+    /// An extension type.
+    Ext(&'a [u8]),
+}
+
+/// A place in bytes that somebody sent.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// At the first byte.
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// Whether all bytes are read.
+    pub const fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// # Errors
+    /// When bytes are left.
+    pub const fn finish(&self) -> Result<(), Malformed> {
+        if self.rest.is_empty() { Ok(()) } else { Err(Malformed("bytes follow after the end")) }
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(TRUNCATED)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn be<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or(TRUNCATED)?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    /// An element takes at least one byte, so a length that promises more elements than there are bytes is
+    /// known to be false at once.
+    fn elements(&self, len: u32, bytes_each: u64) -> Result<u32, Malformed> {
+        if u64::from(len) * bytes_each > self.rest.len() as u64 { Err(TRUNCATED) } else { Ok(len) }
+    }
+
+    /// Reads one scalar or head.
+    ///
+    /// # Errors
+    /// When the bytes end too early, or begin with the one byte that MessagePack never uses.
+    pub fn token(&mut self) -> Result<Token<'a>, Malformed> {
+        let signed = |value: i64| u64::try_from(value).map_or(Token::Negative(value), Token::Uint);
+        let [first] = self.be()?;
+        Ok(match Marker::from_u8(first) {
+            Marker::Null => Token::Nil,
+            Marker::True => Token::Bool(true),
+            Marker::False => Token::Bool(false),
+            Marker::FixPos(value) => Token::Uint(value.into()),
+            Marker::FixNeg(value) => Token::Negative(value.into()),
+            Marker::U8 => Token::Uint(u8::from_be_bytes(self.be()?).into()),
+            Marker::U16 => Token::Uint(u16::from_be_bytes(self.be()?).into()),
+            Marker::U32 => Token::Uint(u32::from_be_bytes(self.be()?).into()),
+            Marker::U64 => Token::Uint(u64::from_be_bytes(self.be()?)),
+            Marker::I8 => signed(i8::from_be_bytes(self.be()?).into()),
+            Marker::I16 => signed(i16::from_be_bytes(self.be()?).into()),
+            Marker::I32 => signed(i32::from_be_bytes(self.be()?).into()),
+            Marker::I64 => signed(i64::from_be_bytes(self.be()?)),
+            Marker::F32 => Token::F32(f32::from_be_bytes(self.be()?)),
+            Marker::F64 => Token::F64(f64::from_be_bytes(self.be()?)),
+            Marker::FixStr(len) => Token::Str(self.take(len.into())?),
+            Marker::Str8 => Token::Str(self.sized8()?),
+            Marker::Str16 => Token::Str(self.sized16()?),
+            Marker::Str32 => Token::Str(self.sized32()?),
+            Marker::Bin8 => Token::Bin(self.sized8()?),
+            Marker::Bin16 => Token::Bin(self.sized16()?),
+            Marker::Bin32 => Token::Bin(self.sized32()?),
+            Marker::FixArray(len) => Token::Array(self.elements(len.into(), 1)?),
+            Marker::Array16 => {
+                let len = u16::from_be_bytes(self.be()?);
+                Token::Array(self.elements(len.into(), 1)?)
+            }
+            Marker::Array32 => {
+                let len = u32::from_be_bytes(self.be()?);
+                Token::Array(self.elements(len, 1)?)
+            }
+            Marker::FixMap(len) => Token::Map(self.elements(len.into(), 2)?),
+            Marker::Map16 => {
+                let len = u16::from_be_bytes(self.be()?);
+                Token::Map(self.elements(len.into(), 2)?)
+            }
+            Marker::Map32 => {
+                let len = u32::from_be_bytes(self.be()?);
+                Token::Map(self.elements(len, 2)?)
+            }
+            Marker::FixExt1 => self.ext(1)?,
+            Marker::FixExt2 => self.ext(2)?,
+            Marker::FixExt4 => self.ext(4)?,
+            Marker::FixExt8 => self.ext(8)?,
+            Marker::FixExt16 => self.ext(16)?,
+            Marker::Ext8 => {
+                let [len] = self.be()?;
+                self.ext(len.into())?
+            }
+            Marker::Ext16 => {
+                let len = u16::from_be_bytes(self.be()?);
+                self.ext(len.into())?
+            }
+            Marker::Ext32 => {
+                let len = u32::from_be_bytes(self.be()?);
+                self.ext(len as usize)?
+            }
+            Marker::Reserved => return Err(Malformed("0xc1 begins no MessagePack value")),
+        })
+    }
+
+    fn sized8(&mut self) -> Result<&'a [u8], Malformed> {
+        let [len] = self.be()?;
+        self.take(len.into())
+    }
+
+    fn sized16(&mut self) -> Result<&'a [u8], Malformed> {
+        let len = u16::from_be_bytes(self.be()?);
+        self.take(len.into())
+    }
+
+    fn sized32(&mut self) -> Result<&'a [u8], Malformed> {
+        let len = u32::from_be_bytes(self.be()?);
+        self.take(len as usize)
+    }
+
+    fn ext(&mut self, len: usize) -> Result<Token<'a>, Malformed> {
+        let [_type] = self.be()?;
+        Ok(Token::Ext(self.take(len)?))
+    }
+
+    /// Reads an array's head and returns how many elements follow.
+    ///
+    /// # Errors
+    /// When something else stands there.
+    pub fn array(&mut self) -> Result<u32, Malformed> {
+        match self.token()? {
+            Token::Array(len) => Ok(len),
+            _ => Err(Malformed("an array was expected")),
+        }
+    }
+
+    /// Reads an integer from 0 up.
+    ///
+    /// # Errors
+    /// When something else stands there.
+    pub fn uint(&mut self) -> Result<u64, Malformed> {
+        match self.token()? {
+            Token::Uint(value) => Ok(value),
+            _ => Err(Malformed("an integer from 0 up was expected")),
+        }
+    }
+
+    /// Reads an integer that fits 64 signed bits.
+    ///
+    /// # Errors
+    /// When something else stands there.
+    pub fn int(&mut self) -> Result<i64, Malformed> {
+        const EXPECTED: Malformed = Malformed("an integer was expected");
+        match self.token()? {
+            Token::Uint(value) => i64::try_from(value).map_err(|_| EXPECTED),
+            Token::Negative(value) => Ok(value),
+            _ => Err(EXPECTED),
+        }
+    }
+
+    /// Reads a string of valid UTF-8.
+    ///
+    /// # Errors
+    /// When something else stands there.
+    pub fn str(&mut self) -> Result<&'a str, Malformed> {
+        match self.token()? {
+            Token::Str(bytes) => str::from_utf8(bytes).map_err(|_| Malformed("a string is not valid UTF-8")),
+            _ => Err(Malformed("a string was expected")),
+        }
+    }
+
+    /// Steps over nil, and says whether it stood there.
+    pub fn nil(&mut self) -> bool {
+        let is_nil = self.rest.first() == Some(&Marker::Null.to_u8());
+        if is_nil {
+            self.rest = &self.rest[1..];
+        }
+        is_nil
+    }
+
+    /// Steps over one whole value.
+    ///
+    /// # Errors
+    /// When the bytes end too early or nest deeper than a message may.
+    pub fn skip(&mut self) -> Result<(), Malformed> {
+        self.skip_nested(MESSAGE_DEPTH)
+    }
+
+    /// Steps over that many values.
+    ///
+    /// # Errors
+    /// As [`Reader::skip`].
+    pub fn skip_rest(&mut self, values: u32) -> Result<(), Malformed> {
+        (0..values).try_for_each(|_| self.skip())
+    }
+
+    fn skip_nested(&mut self, depth: usize) -> Result<(), Malformed> {
+        let values = match self.token()? {
+            Token::Array(len) => u64::from(len),
+            Token::Map(len) => u64::from(len) * 2,
+            _ => return Ok(()),
+        };
+        let depth = depth.checked_sub(1).ok_or(Malformed("values are nested deeper than 32 levels"))?;
+        (0..values).try_for_each(|_| self.skip_nested(depth))
+    }
+
+    /// Steps over one whole value and returns its bytes.
+    ///
+    /// # Errors
+    /// As [`Reader::skip`].
+    pub fn raw(&mut self) -> Result<&'a [u8], Malformed> {
+        let before = self.rest;
+        self.skip()?;
+        Ok(&before[..before.len() - self.rest.len()])
+    }
+}
+
+const TO_MEMORY: &str = "writing to a Vec does not fail";
+
+/// Appends an array's head.
+pub fn write_array(out: &mut Vec<u8>, len: usize) {
+    let len = u32::try_from(len).expect("an array of more than 2^32 elements does not fit any limit");
+    rmp::encode::write_array_len(out, len).expect(TO_MEMORY);
+}
+
+/// Appends an integer in its shortest form.
+pub fn write_uint(out: &mut Vec<u8>, value: u64) {
+    rmp::encode::write_uint(out, value).expect(TO_MEMORY);
+}
+
+/// Appends an integer in its shortest form.
+pub fn write_int(out: &mut Vec<u8>, value: i64) {
+    rmp::encode::write_sint(out, value).expect(TO_MEMORY);
+}
+
+/// Appends a string.
+pub fn write_str(out: &mut Vec<u8>, value: &str) {
+    rmp::encode::write_str(out, value).expect(TO_MEMORY);
+}
+
+/// Appends binary.
+pub fn write_bin(out: &mut Vec<u8>, value: &[u8]) {
+    rmp::encode::write_bin(out, value).expect(TO_MEMORY);
+}
+
+/// Appends nil.
+pub fn write_nil(out: &mut Vec<u8>) {
+    out.push(Marker::Null.to_u8());
+}
+
+/// Appends true or false.
+pub fn write_bool(out: &mut Vec<u8>, value: bool) {
+    out.push(if value { Marker::True } else { Marker::False }.to_u8());
+}
+
+/// Appends a double float.
+pub fn write_f64(out: &mut Vec<u8>, value: f64) {
+    rmp::encode::write_f64(out, value).expect(TO_MEMORY);
+}
+
+/// Appends a map's head.
+pub fn write_map(out: &mut Vec<u8>, len: usize) {
+    let len = u32::try_from(len).expect("a map of more than 2^32 pairs does not fit any limit");
+    rmp::encode::write_map_len(out, len).expect(TO_MEMORY);
+}

@@ -1,0 +1,4 @@
+//! The relay: `run` puts the parts together.
+
+pub mod random;
+pub mod store;

@@ -1,0 +1,265 @@
+//! The store: where logs live. It is the one place that assigns sequence numbers.
+//!
+//! # Contract
+//!
+//! Every implementation passes the suite in `tests/it/store_contract.rs`, which quotes these rules.
+//!
+//! 1. **Order.** Records of a room are numbered 1, 2, 3… without gaps, in the order in which appends took
+//!    effect. Two appends to one room never interleave: an append's new records stand next to each other.
+//! 2. **Whole or not at all.** A batch is stored with the author's new `n`, or nothing of it is. Batches of
+//!    one append succeed and fail each for itself.
+//! 3. **Idempotent producer.** Per room and author the store keeps the latest batch: its first `n`, its last
+//!    `n`, and the `seq` of the last. Numbers up to the last `n` are stored already and dropped; a first
+//!    number beyond `last n + 1` is a gap. An author without a latest batch starts at 1. The anonymous author
+//!    is exempt: its records are always new.
+//! 4. **Durable before answered.** When `append` returns `Ok`, what it calls stored survives whatever this
+//!    kind of store promises to survive, and what has not yet survived is read by nobody.
+//! 5. **Three answers.** `Ok` is stored (or refused as a gap, batch by batch). [`StoreError::Full`] means
+//!    that nothing of the append was kept. [`StoreError::Unavailable`] means unknown: it may or may not
+//!    have taken effect, and the same batches may be appended again.
+//! 6. **Epochs.** A room's epoch changes whenever the store cannot vouch that nothing acknowledged was lost,
+//!    and no later log of that room ever has the old one. A log without records is told as [`Epoch::EMPTY`].
+//! 7. **Bytes.** Records come back exactly as they were appended.
+//! 8. **Reading does not write.** Asking about a room that nobody has drawn in leaves no trace.
+
+mod embedded;
+mod memory;
+mod redis;
+
+use std::sync::Weak;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use inkrelay_protocol::{ClientId, Epoch, Identity, Position, RoomId, Seq};
+
+pub use embedded::EmbeddedStore;
+pub use memory::MemoryStore;
+pub use redis::RedisStore;
+
+/// Consecutive draws of one author, each encoded as the record that it will be.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Who drew. Anonymous batches are stored whatever their numbers.
+    pub author: ClientId,
+    /// The author's number of the first record; the others follow without gaps, but for an anonymous batch.
+    pub first_n: u64,
+    /// At least one; the bytes of [`inkrelay_protocol::Record`], usually slices of one allocation.
+    pub records: Vec<Bytes>,
+}
+
+impl Batch {
+    /// The author's number of the last record.
+    pub fn last_n(&self) -> u64 {
+        self.first_n + self.records.len() as u64 - 1
+    }
+}
+
+/// What became of one batch: all of it is stored now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// How many of its records are new: the last so many of the batch.
+    pub new: usize,
+    /// Where the batch's first record stands; `None` when it was stored before the author's latest batch.
+    pub first_seq: Option<Seq>,
+    /// The author's newest number that is stored.
+    pub last_n: u64,
+    /// Where that one stands.
+    pub last_seq: Seq,
+}
+
+/// A batch that was refused: a number before it is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The number that the author should send next.
+    pub expected: u64,
+}
+
+/// What an append did.
+#[derive(Clone, Debug)]
+pub struct Appended {
+    /// The incarnation that the records are in.
+    pub epoch: Epoch,
+    /// The head before the append: its new records are numbered from the one after.
+    pub before: Position,
+    /// Bytes of all the room's records now.
+    pub bytes: u64,
+    /// For each batch, in the order given.
+    pub outcomes: Vec<Result<Stored, Gap>>,
+}
+
+/// The newest of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The last record, with its identity; at the start for an empty log.
+    pub position: Position,
+    /// Bytes of all the room's records.
+    pub bytes: u64,
+}
+
+impl Head {
+    /// Of a log without records.
+    pub const EMPTY: Self = Self { position: Position::start(Epoch::EMPTY), bytes: 0 };
+}
+
+/// A stretch of a log, read at one moment together with its head.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    /// The head at that moment.
+    pub head: Head,
+    /// Records from the number that was asked for, in order; empty when there are none from there on.
+    pub records: Vec<Bytes>,
+}
+
+/// How much one read returns at most. Where there is a record, one is returned whatever its size.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadLimit {
+    /// Records.
+    pub records: usize,
+    /// Bytes of all records together.
+    pub bytes: usize,
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No answer. An append may or may not have taken effect.
+    #[error("the store gave no answer: {0}")]
+    Unavailable(String),
+    /// There is no space. Nothing of the append was kept.
+    #[error("the store has no space left: {0}")]
+    Full(String),
+}
+
+/// What a store that other servers share tells on its own account.
+#[derive(Clone, Debug)]
+pub enum StoreEvent {
+    /// Somebody, perhaps this server, appended records.
+    Appended {
+        /// Where.
+        room: RoomId,
+        /// The incarnation and the record before the first new one.
+        before: Position,
+        /// The new records, in order.
+        records: Vec<Bytes>,
+    },
+    /// Something may have been missed in that room, or in all: read on from the store.
+    CatchUp(Option<RoomId>),
+    /// What another server passed to [`Store::tell`]; one's own does not come back.
+    Told {
+        /// Where.
+        room: RoomId,
+        /// As it was passed.
+        message: Bytes,
+    },
+}
+
+/// Who hears of [`StoreEvent`]s. Called on the store's own task: it must return at once and never block.
+pub trait StoreListener: Send + Sync {
+    /// Takes one event.
+    fn on_event(&self, event: StoreEvent);
+}
+
+/// A place for logs. The module's documentation is the contract.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Where draws are kept and what an ack is worth, in one plain sentence without a full stop.
+    fn describe(&self) -> String;
+
+    /// Whether other servers may append to the same logs, so that heads have to be compared now and then.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Names who hears of events. Called once, before anything else.
+    fn listen(&self, _listener: Weak<dyn StoreListener>) {}
+
+    /// Asks for the events of a room until [`Store::unwatch`]. Returns at once; when the watch has taken hold,
+    /// and each time that it takes hold again, the listener gets a [`StoreEvent::CatchUp`].
+    fn watch(&self, _room: &RoomId) {}
+
+    /// Ends the watch. Calls come in the order in which rooms come and go.
+    fn unwatch(&self, _room: &RoomId) {}
+
+    /// Passes something ephemeral to the other servers that watch the room, if it can be done at once.
+    fn tell(&self, _room: &RoomId, _message: Bytes) {}
+
+    /// Appends batches, which share one durable step.
+    async fn append(&self, room: &RoomId, batches: &[Batch]) -> Result<Appended, StoreError>;
+
+    /// Reads records from number `from` on, together with the head. [`Seq::START`] reads from the first.
+    async fn read(&self, room: &RoomId, from: Seq, limit: ReadLimit) -> Result<Chunk, StoreError>;
+
+    /// The newest of a log.
+    async fn head(&self, room: &RoomId) -> Result<Head, StoreError>;
+
+    /// The newest of several logs, in the order given.
+    async fn heads(&self, rooms: &[RoomId]) -> Result<Vec<Head>, StoreError> {
+        let mut heads = Vec::with_capacity(rooms.len());
+        for room in rooms {
+            heads.push(self.head(room).await?);
+        }
+        Ok(heads)
+    }
+
+    /// The newest number of that author which is stored; 0 for none.
+    async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError>;
+
+    /// The key under which tickets are signed: made once, then the same for every server on this store.
+    async fn secret(&self) -> Result<[u8; 32], StoreError>;
+
+    /// Whether an append would have a chance.
+    async fn check(&self) -> Result<(), StoreError>;
+
+    /// Finishes what was begun. Nothing is asked of the store after that.
+    async fn close(&self) {}
+}
+
+/// What a store keeps of an author: its latest batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LatestBatch {
+    pub first_n: u64,
+    pub last_n: u64,
+    pub last_seq: Seq,
+}
+
+/// What to do with a batch, given the author's latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// Drop that many records from the front and store the others.
+    Store { skip: usize },
+    /// All are stored.
+    Known(Stored),
+    /// A number is missing.
+    Refuse(Gap),
+}
+
+/// The idempotent producer's rule, for the stores that decide in Rust.
+pub(crate) fn plan(batch: &Batch, latest: Option<LatestBatch>) -> Plan {
+    if batch.author.is_anonymous() {
+        return Plan::Store { skip: 0 };
+    }
+    let expected = latest.map_or(1, |latest| latest.last_n + 1);
+    if batch.first_n > expected {
+        return Plan::Refuse(Gap { expected });
+    }
+    match latest {
+        Some(latest) if batch.last_n() <= latest.last_n => Plan::Known(Stored {
+            new: 0,
+            first_seq: seq_in_latest(latest, batch.first_n),
+            last_n: latest.last_n,
+            last_seq: latest.last_seq,
+        }),
+        _ => Plan::Store { skip: usize::try_from(expected - batch.first_n).unwrap_or(usize::MAX) },
+    }
+}
+
+/// Where the author's draw `n` stands, if it is of the latest batch, whose records stand next to each other.
+pub(crate) fn seq_in_latest(latest: LatestBatch, n: u64) -> Option<Seq> {
+    let back = latest.last_n.checked_sub(n).filter(|_| n >= latest.first_n)?;
+    Seq::new(latest.last_seq.get() - back)
+}
+
+/// The identity at the head of a log, given its last record.
+pub(crate) fn identity_of(record: &[u8]) -> Identity {
+    inkrelay_protocol::Record::parse(record).map_or(Identity::NONE, |record| record.identity)
+}

@@ -1,0 +1,4 @@
+//! The embedded store: SQLite.
+
+/// To come.
+pub struct EmbeddedStore;

@@ -1,0 +1,144 @@
+//! The store in memory: for tests and throw-away boards. Nothing survives the process.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use inkrelay_protocol::{ClientId, Epoch, Position, RoomId, Seq};
+
+use super::{
+    Appended, Batch, Chunk, Head, LatestBatch, Plan, ReadLimit, Store, StoreError, Stored, identity_of, plan,
+    seq_in_latest,
+};
+use crate::random;
+
+/// Logs in a map. See the module's documentation.
+pub struct MemoryStore {
+    rooms: Mutex<HashMap<RoomId, Log>>,
+    secret: [u8; 32],
+}
+
+struct Log {
+    epoch: Epoch,
+    records: Vec<Bytes>,
+    bytes: u64,
+    authors: HashMap<ClientId, LatestBatch>,
+}
+
+impl Log {
+    fn new() -> Self {
+        let epoch = Epoch::from_random(random::u64());
+        Self { epoch, records: Vec::new(), bytes: 0, authors: HashMap::new() }
+    }
+
+    fn head(&self) -> Head {
+        let Some(last) = self.records.last() else { return Head::EMPTY };
+        let seq = Seq::START.plus(self.records.len());
+        Head { position: Position { epoch: self.epoch, seq, identity: identity_of(last) }, bytes: self.bytes }
+    }
+
+    fn append(&mut self, batch: &Batch) -> Result<Stored, super::Gap> {
+        let latest = self.authors.get(&batch.author).copied();
+        let skip = match plan(batch, latest) {
+            Plan::Store { skip } => skip,
+            Plan::Known(stored) => return Ok(stored),
+            Plan::Refuse(gap) => return Err(gap),
+        };
+        let first = Seq::START.plus(self.records.len()).next();
+        let new = &batch.records[skip..];
+        // The bytes are copied: a slice would keep the whole message that brought it in memory.
+        self.records.extend(new.iter().map(|record| Bytes::copy_from_slice(record)));
+        self.bytes += new.iter().map(|record| record.len() as u64).sum::<u64>();
+        let last_seq = Seq::START.plus(self.records.len());
+        let first_n = batch.first_n + skip as u64;
+        let kept = LatestBatch { first_n, last_n: batch.last_n(), last_seq };
+        if !batch.author.is_anonymous() {
+            self.authors.insert(batch.author, kept);
+        }
+        let first_seq = match (skip, latest) {
+            (0, _) => Some(first),
+            (_, Some(latest)) => seq_in_latest(latest, batch.first_n),
+            (_, None) => None,
+        };
+        Ok(Stored { new: new.len(), first_seq, last_n: kept.last_n, last_seq })
+    }
+}
+
+impl MemoryStore {
+    /// An empty store with a secret of its own.
+    pub fn new() -> Self {
+        Self { rooms: Mutex::default(), secret: random::bytes() }
+    }
+
+    fn with_log<T>(&self, room: &RoomId, empty: T, read: impl FnOnce(&Log) -> T) -> T {
+        self.lock().get(room).map_or(empty, read)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RoomId, Log>> {
+        self.rooms.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    fn describe(&self) -> String {
+        "draws are kept in memory only, and are gone when the server stops".to_owned()
+    }
+
+    async fn append(&self, room: &RoomId, batches: &[Batch]) -> Result<Appended, StoreError> {
+        let mut rooms = self.lock();
+        // A log comes to be with its first record: a first batch that is refused leaves no trace.
+        let mut created = None;
+        let log = match rooms.get_mut(room) {
+            Some(log) => log,
+            None => created.insert(Log::new()),
+        };
+        let before = match log.head().position {
+            Position { seq: Seq::START, .. } => Position::start(log.epoch),
+            position => position,
+        };
+        let outcomes = batches.iter().map(|batch| log.append(batch)).collect();
+        let appended = Appended { epoch: log.epoch, before, bytes: log.bytes, outcomes };
+        if let Some(log) = created.filter(|log| !log.records.is_empty()) {
+            rooms.insert(room.clone(), log);
+        }
+        Ok(appended)
+    }
+
+    async fn read(&self, room: &RoomId, from: Seq, limit: ReadLimit) -> Result<Chunk, StoreError> {
+        Ok(self.with_log(room, Chunk { head: Head::EMPTY, records: Vec::new() }, |log| {
+            let start = usize::try_from(from.previous().get()).unwrap_or(usize::MAX).min(log.records.len());
+            let mut bytes = 0;
+            let fits = |record: &&Bytes| {
+                let first = bytes == 0;
+                bytes += record.len();
+                first || bytes <= limit.bytes
+            };
+            let records = log.records[start..].iter().take(limit.records.max(1)).take_while(fits).cloned();
+            Chunk { head: log.head(), records: records.collect() }
+        }))
+    }
+
+    async fn head(&self, room: &RoomId) -> Result<Head, StoreError> {
+        Ok(self.with_log(room, Head::EMPTY, Log::head))
+    }
+
+    async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError> {
+        Ok(self.with_log(room, 0, |log| log.authors.get(&author).map_or(0, |latest| latest.last_n)))
+    }
+
+    async fn secret(&self) -> Result<[u8; 32], StoreError> {
+        Ok(self.secret)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,4 @@
+//! The Redis store.
+
+/// To come.
+pub struct RedisStore;
