@@ -2,7 +2,7 @@
 //!
 //! It is a total function of the log: whatever the records hold, every reader that applied the same records
 //! in the same order sees the same strokes. A draw that cannot have its effect changes nothing; it is never an
-//! error, since a reader has nobody left to refuse it to. The rules are B-1 to B-18 of `SPEC.md`.
+//! error, since a reader has nobody left to refuse it to. The rules are B-1 to B-20 of `SPEC.md`.
 //!
 //! Applying costs what the draw's own bytes cost. What is hidden is worked out when the strokes are asked for,
 //! in one pass over the erases, clears and revokes: kept up to date on every append instead, a chain of revokes
