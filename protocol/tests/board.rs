@@ -125,7 +125,7 @@ impl<'a> Model<'a> {
 fn absolute(before: &[i32], points: &[i32], channels: Channels) -> Option<Vec<i32>> {
     let size = channels.values_per_point();
     let mut values: Vec<i64> = before.iter().map(|value| i64::from(*value)).collect();
-    if points.len() % size != 0 {
+    if !points.len().is_multiple_of(size) {
         return None;
     }
     for (index, value) in points.iter().enumerate() {
