@@ -1,10 +1,10 @@
 //! The board against a model that is as slow and as plain as the rules (B-1 to B-20 of `SPEC.md`), on random logs.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use inkrelay_protocol::board::{Point, Stroke};
 use inkrelay_protocol::{Board, Channels, ClientId, Draw, Identity, Record, Style};
 use proptest::prelude::*;
+
+use crate::cases;
 
 /// A log to apply: each record's identity and its draw's bytes.
 type Log = Vec<(Identity, Vec<u8>)>;
@@ -219,7 +219,7 @@ fn log() -> impl Strategy<Value = Log> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn the_board_is_what_the_rules_say(log in log()) {
