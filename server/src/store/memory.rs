@@ -105,8 +105,12 @@ impl Store for MemoryStore {
             position => position,
         };
         let outcomes = batches.iter().map(|batch| log.append(batch)).collect();
+        if log.records.is_empty() {
+            let before = Position::start(Epoch::EMPTY);
+            return Ok(Appended { epoch: Epoch::EMPTY, before, bytes: 0, outcomes });
+        }
         let appended = Appended { epoch: log.epoch, before, bytes: log.bytes, outcomes };
-        if let Some(log) = created.filter(|log| !log.records.is_empty()) {
+        if let Some(log) = created {
             rooms.insert(room.clone(), log);
         }
         Ok(appended)
