@@ -352,7 +352,7 @@ const OPAQUE_BIN: Malformed = Malformed("an opaque draw holds binary");
 const TOO_FEW: Malformed = Malformed("the draw lacks required fields");
 
 fn check_shape(draw: &[u8]) -> Result<Facts<'_>, Malformed> {
-    check_tellable(draw, DRAW_DEPTH)?;
+    check_tellable(draw)?;
     let mut reader = Reader::new(draw);
     let fields = reader.array().map_err(|_| Malformed("a draw is an array"))?;
     if fields == 0 {
@@ -464,13 +464,9 @@ fn read_pair(reader: &mut Reader<'_>) -> Result<(ClientId, u64), Malformed> {
     Ok((client, number))
 }
 
-/// Whether a value can be told in JSON: no extension types, no infinities, map keys that are strings, and at
-/// most `depth` levels of arrays and maps.
-///
-/// # Errors
-/// The rule that is broken, in plain words.
-pub fn check_tellable(value: &[u8], depth: usize) -> Result<(), Malformed> {
-    fn check(reader: &mut Reader<'_>, depth: usize) -> Result<(), Malformed> {
+/// Whether the draw can be told in JSON: no extension types, no infinities, map keys that are strings.
+fn check_tellable(draw: &[u8]) -> Result<(), Malformed> {
+    fn value(reader: &mut Reader<'_>, depth: usize) -> Result<(), Malformed> {
         let token = reader.token()?;
         let inside = || depth.checked_sub(1).ok_or(Malformed("a draw is nested at most 16 levels deep"));
         match token {
@@ -480,7 +476,7 @@ pub fn check_tellable(value: &[u8], depth: usize) -> Result<(), Malformed> {
             Token::Str(bytes) => utf8(bytes),
             Token::Array(len) => {
                 let depth = inside()?;
-                (0..len).try_for_each(|_| check(reader, depth))
+                (0..len).try_for_each(|_| value(reader, depth))
             }
             Token::Map(len) => {
                 let depth = inside()?;
@@ -489,7 +485,7 @@ pub fn check_tellable(value: &[u8], depth: usize) -> Result<(), Malformed> {
                         Token::Str(key) => utf8(key)?,
                         _ => return Err(Malformed("the keys of a map are strings")),
                     }
-                    check(reader, depth)
+                    value(reader, depth)
                 })
             }
             _ => Ok(()),
@@ -499,7 +495,7 @@ pub fn check_tellable(value: &[u8], depth: usize) -> Result<(), Malformed> {
     fn utf8(bytes: &[u8]) -> Result<(), Malformed> {
         str::from_utf8(bytes).map(drop).map_err(|_| Malformed("a string is not valid UTF-8"))
     }
-    let mut reader = Reader::new(value);
-    check(&mut reader, depth)?;
+    let mut reader = Reader::new(draw);
+    value(&mut reader, DRAW_DEPTH)?;
     reader.finish()
 }

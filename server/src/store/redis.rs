@@ -355,8 +355,12 @@ fn chunk(reply: Value, from: u64) -> Option<Chunk> {
 fn appended(reply: Value) -> Option<Appended> {
     let [epoch, before_seq, before, bytes, outcomes] = array(reply)?;
     let Value::Array(outcomes) = outcomes else { return None };
-    let before = position(&epoch, &before_seq, before)?;
-    let outcomes = outcomes.into_iter().map(outcome).collect::<Option<_>>()?;
+    let outcomes = outcomes.into_iter().map(outcome).collect::<Option<Vec<_>>>()?;
+    let mut before = position(&epoch, &before_seq, before)?;
+    let stored = outcomes.iter().any(|outcome| outcome.is_ok_and(|stored| stored.new > 0));
+    if before.seq == Seq::START && !stored {
+        before = Position::start(Epoch::EMPTY);
+    }
     Some(Appended { epoch: before.epoch, before, bytes: integer(&bytes)?, outcomes })
 }
 

@@ -1,1 +1,3 @@
-//! The Redis store and its faults.
+//! What the Redis store promises beyond the contract, and its faults.
+
+mod contract;
