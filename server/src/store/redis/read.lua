@@ -6,11 +6,11 @@ local log = open()
 if log.records == 0 then return { log.epoch, 0, 0, false, {} } end
 if log.lost then recount(log) end
 if log.renewed then
-  -- Without memory for the new epoch the log can be read all the same; the next reader tries again.
+  -- When Redis has no memory or disk for the new epoch the log can be read all the same; the next reader
+  -- tries again.
   local written, failure = pcall(settle, log)
-  if not written and not string.find(tostring(type(failure) == 'table' and failure.err or failure), 'OOM') then
-    error(failure)
-  end
+  local why = tostring(type(failure) == 'table' and failure.err or failure)
+  if not written and not string.find(why, 'OOM') and not string.find(why, 'MISCONF') then error(failure) end
 end
 
 local stretch, bytes = {}, 0

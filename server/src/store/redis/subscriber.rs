@@ -156,10 +156,10 @@ impl Subscriber {
         if let Err(why) = subscribe(&mut connection, &channels).await {
             return why;
         }
+        self.emit(StoreEvent::CatchUp(None));
         self.subscribed.store(true, Ordering::Release);
         self.took_hold.notify_waiters();
         backoff.reset();
-        self.emit(StoreEvent::CatchUp(None));
 
         let mut ping = interval(PING_EVERY);
         ping.reset();
