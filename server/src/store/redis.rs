@@ -12,6 +12,7 @@
 //! them (`open.lua`). If not, a new epoch begins, and what the authors' numbers are is read from the list.
 
 mod backoff;
+mod call;
 mod element;
 mod link;
 mod message;
@@ -26,10 +27,11 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use inkrelay_protocol::{ClientId, Epoch, Position, RoomId, Seq};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{Client, IntoConnectionInfo, ProtocolVersion, Script, Value};
+use redis::{Client, IntoConnectionInfo, ProtocolVersion, Value};
 use tokio::task::AbortHandle;
 
-use self::link::{Call, Link, Repeat};
+use self::call::{Call, Script};
+use self::link::{Link, Repeat};
 use self::subscriber::Subscriber;
 use self::teller::Teller;
 use super::{
@@ -41,12 +43,15 @@ const APPEND: &str = concat!(include_str!("redis/open.lua"), include_str!("redis
 const READ: &str = concat!(include_str!("redis/open.lua"), include_str!("redis/read.lua"));
 const LAST_N: &str = concat!(include_str!("redis/open.lua"), include_str!("redis/last_n.lua"));
 
+const PING: Call<'_> = Call::Command { name: "PING", args: &[] };
 const SECRET_KEY: &str = "inkrelay:secret";
 /// Bytes of new records that go along with the hint that there are some.
 const PUBLISH_BYTES: usize = 8 * 1024;
 /// Bytes and records that one read takes out at most, whatever it was allowed: Redis does nothing else meanwhile.
 const READ_BYTES: usize = 8 * 1024 * 1024;
 const READ_RECORDS: usize = 64 * 1024;
+/// Who asks for health wants to know about now.
+const CHECK_WITHIN: Duration = Duration::from_secs(1);
 /// Heads that are asked for at once.
 const HEADS_IN_FLIGHT: usize = 64;
 /// After so much silence the kernel asks whether the other side still lives, and again after each second.
@@ -123,7 +128,7 @@ impl RedisStore {
 
         let unusable = |reason: String| RedisConnectError::Unusable { address: masked.clone(), reason };
         let link = Arc::new(Link::new(client.clone(), config.answer_within));
-        let ping = link.run(&Call::command("PING", &[]), Repeat::Safe).await;
+        let ping = link.run(&PING, Repeat::Safe).await;
         ping.map_err(|error| unusable(error.to_string()))?;
         let description = format!("draws are kept in Redis at {masked}; {}", promise(&link).await);
 
@@ -150,7 +155,7 @@ impl RedisStore {
         let from = from.get().max(1);
         let args = vec![fresh_epoch(), decimal(from), decimal(records as u64), decimal(bytes as u64)];
         let keys = keys(room);
-        let call = Call::script(&self.scripts.read, READ, &keys, args);
+        let call = Call::Run { script: &self.scripts.read, keys: &keys, args };
         let reply = self.link.run(&call, Repeat::Safe).await?;
         chunk(reply, from).ok_or_else(unexpected)
     }
@@ -191,18 +196,18 @@ impl Store for RedisStore {
     async fn append(&self, room: &RoomId, batches: &[Batch]) -> Result<Appended, StoreError> {
         let records: usize = batches.iter().map(|batch| batch.records.len()).sum();
         let mut args = Vec::with_capacity(4 + 3 * batches.len() + records);
-        args.extend([fresh_epoch(), self.node.clone().into_bytes()]);
+        args.extend([fresh_epoch(), Bytes::from(self.node.clone())]);
         args.extend([decimal(PUBLISH_BYTES as u64), decimal(batches.len() as u64)]);
         for batch in batches {
             args.extend([decimal(batch.author.get()), decimal(batch.first_n)]);
             args.push(decimal(batch.records.len() as u64));
-            args.extend(batch.records.iter().map(|record| record.to_vec()));
+            args.extend(batch.records.iter().cloned());
         }
         // Only what is numbered can be told from a repetition of itself.
         let anonymous = batches.iter().any(|batch| batch.author.is_anonymous());
         let repeat = if anonymous { Repeat::Never } else { Repeat::Safe };
         let keys = keys(room);
-        let call = Call::script(&self.scripts.append, APPEND, &keys, args);
+        let call = Call::Run { script: &self.scripts.append, keys: &keys, args };
         let reply = self.link.run(&call, repeat).await?;
         appended(reply).ok_or_else(unexpected)
     }
@@ -228,7 +233,7 @@ impl Store for RedisStore {
     async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError> {
         let keys = keys(room);
         let args = vec![fresh_epoch(), decimal(author.get())];
-        let call = Call::script(&self.scripts.last_n, LAST_N, &keys, args);
+        let call = Call::Run { script: &self.scripts.last_n, keys: &keys, args };
         let reply = self.link.run(&call, Repeat::Safe).await?;
         integer(&reply).ok_or_else(unexpected)
     }
@@ -236,8 +241,9 @@ impl Store for RedisStore {
     async fn secret(&self) -> Result<[u8; 32], StoreError> {
         let key = SECRET_KEY.as_bytes();
         let own: [u8; 32] = random::bytes();
-        self.link.run(&Call::command("SET", &[key, &own, b"NX"]), Repeat::Safe).await?;
-        match self.link.run(&Call::command("GET", &[key]), Repeat::Safe).await? {
+        let set = Call::Command { name: "SET", args: &[key, &own, b"NX"] };
+        self.link.run(&set, Repeat::Safe).await?;
+        match self.link.run(&Call::Command { name: "GET", args: &[key] }, Repeat::Safe).await? {
             Value::BulkString(kept) => kept
                 .try_into()
                 .map_err(|_| StoreError::Unavailable(format!("{SECRET_KEY} does not hold 32 bytes"))),
@@ -246,11 +252,12 @@ impl Store for RedisStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.link.run(&Call::command("PING", &[]), Repeat::Safe).await?;
-        if self.subscriber.is_subscribed() {
-            Ok(())
-        } else {
-            Err(StoreError::Unavailable("there is no subscription".to_owned()))
+        if !self.subscriber.is_subscribed() {
+            return Err(StoreError::Unavailable("there is no subscription".to_owned()));
+        }
+        match tokio::time::timeout(CHECK_WITHIN, self.link.run(&PING, Repeat::Safe)).await {
+            Ok(answer) => answer.map(drop),
+            Err(_) => Err(StoreError::Unavailable(format!("no answer in {CHECK_WITHIN:?}"))),
         }
     }
 
@@ -288,7 +295,8 @@ async fn promise(link: &Link) -> &'static str {
 }
 
 async fn setting(link: &Link, name: &str) -> Option<String> {
-    let reply = link.run(&Call::command("CONFIG", &[b"GET", name.as_bytes()]), Repeat::Safe).await.ok()?;
+    let get = Call::Command { name: "CONFIG", args: &[b"GET", name.as_bytes()] };
+    let reply = link.run(&get, Repeat::Safe).await.ok()?;
     let pair: Vec<(String, String)> = redis::from_redis_value(reply).ok()?;
     pair.into_iter().next().map(|(_, value)| value)
 }
@@ -298,11 +306,11 @@ fn keys(room: &RoomId) -> [String; 4] {
     [format!("{channel}:log"), format!("{channel}:meta"), format!("{channel}:clients"), channel]
 }
 
-fn decimal(number: u64) -> Vec<u8> {
-    number.to_string().into_bytes()
+fn decimal(number: u64) -> Bytes {
+    Bytes::from(number.to_string())
 }
 
-fn fresh_epoch() -> Vec<u8> {
+fn fresh_epoch() -> Bytes {
     decimal(Epoch::from_random(random::u64()).get())
 }
 

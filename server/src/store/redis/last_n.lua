@@ -3,11 +3,10 @@
 
 local log = open()
 if log.records == 0 then return 0 end
-if log.lost then
-  recount(log)
-  local latest = log.found[ARGV[2]]
-  return latest and latest[2] or 0
-end
 local field = redis.call('HGET', KEYS[3], ARGV[2])
-local latest = field and latest_batch(field)
+local latest = field and latest_batch(field, log.records)
+if log.lost or field and not latest then
+  recount(log)
+  latest = log.found[ARGV[2]]
+end
 return latest and latest[2] or 0

@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, PushInfo, PushKind, Script, ServerErrorKind, Value,
-};
+use redis::{AsyncConnectionConfig, Client, ErrorKind, PushInfo, PushKind, ServerErrorKind, Value};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::backoff::Backoff;
+use super::call::Call;
 use crate::store::StoreError;
 
 /// A connection, its handshake included, is made within this.
@@ -36,53 +35,6 @@ pub(super) enum Repeat {
     Safe,
     /// A second time could do it twice.
     Never,
-}
-
-/// One command, or one run of a script.
-pub(super) struct Call<'a> {
-    script: Option<&'a Script>,
-    /// The whole command, or the script's source.
-    source: &'a str,
-    keys: &'a [String],
-    args: Vec<Vec<u8>>,
-}
-
-impl<'a> Call<'a> {
-    /// Runs a script. `source` is its text.
-    pub(super) fn script(
-        script: &'a Script,
-        source: &'a str,
-        keys: &'a [String],
-        args: Vec<Vec<u8>>,
-    ) -> Self {
-        Self { script: Some(script), source, keys, args }
-    }
-
-    /// Sends a plain command.
-    pub(super) fn command(name: &'a str, args: &[&[u8]]) -> Self {
-        let args = args.iter().map(|arg| arg.to_vec()).collect();
-        Self { script: None, source: name, keys: &[], args }
-    }
-
-    async fn send(&self, connection: &mut MultiplexedConnection) -> redis::RedisResult<Value> {
-        let Some(script) = self.script else {
-            return redis::cmd(self.source).arg(&self.args).query_async(connection).await;
-        };
-        match self.eval("EVALSHA", script.get_hash()).query_async(connection).await {
-            // Redis forgets scripts when it restarts. EVAL cannot miss, and makes it remember again.
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.eval("EVAL", self.source).query_async(connection).await
-            }
-            answer => answer,
-        }
-    }
-
-    fn eval(&self, name: &str, script: &str) -> Cmd {
-        let bytes: usize = self.args.iter().map(Vec::len).sum();
-        let mut cmd = Cmd::with_capacity(3 + self.keys.len() + self.args.len(), bytes + script.len() + 256);
-        cmd.arg(name).arg(script).arg(self.keys.len()).arg(self.keys).arg(&self.args);
-        cmd
-    }
 }
 
 /// How a try failed, by what the caller may do about it.
@@ -242,9 +194,9 @@ impl Link {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection for something that is not worth waiting for.
-    pub(super) fn if_connected(&self) -> Option<MultiplexedConnection> {
-        self.current().map(|live| live.connection)
+    /// The connection, for something that is sent once and not worth an error.
+    pub(super) async fn connection(&self) -> Option<MultiplexedConnection> {
+        self.live().await.ok().map(|live| live.connection)
     }
 }
 

@@ -39,11 +39,12 @@ local function identity(record)
   if at then return author, n, at end
 end
 
--- An author's latest batch, as { first n, last n, last seq }, or nil when the field is not what was written.
-local function latest_batch(field)
+-- An author's latest batch, as { first n, last n, last seq }, or nil when the field is not what was written, or
+-- tells of records beyond the end of the list.
+local function latest_batch(field, records)
   local first, last, seq = string.match(field, '^(%d+) (%d+) (%d+)$')
   first, last, seq = counter(first), counter(last), counter(seq)
-  return seq and { first, last, seq } or nil
+  return first and last and seq and seq <= records and { first, last, seq } or nil
 end
 
 local function latest_field(latest)

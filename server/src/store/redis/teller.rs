@@ -34,9 +34,12 @@ impl Teller {
                 for (channel, payload) in batch.drain(..) {
                     pipe.cmd("PUBLISH").arg(channel).arg(payload).ignore();
                 }
-                if let Some(mut connection) = link.if_connected() {
-                    let _ = timeout(TIMEOUT, pipe.query_async::<()>(&mut connection)).await;
-                }
+                let sent = async {
+                    if let Some(mut connection) = link.connection().await {
+                        let _ = pipe.query_async::<()>(&mut connection).await;
+                    }
+                };
+                let _ = timeout(TIMEOUT, sent).await;
             }
         };
         (Self { node, queue }, publish)

@@ -189,7 +189,7 @@ async fn what_never_reached_redis_is_tried_again_even_if_anonymous() {
     store.append(&room, &[anonymous(1)]).await.unwrap();
     server.kill();
     // The store knows that there is no connection; otherwise it might send into one that is just closing.
-    store.check().await.expect_err("there is no Redis");
+    store.head(&room).await.expect_err("there is no Redis");
     let late = tokio::spawn({
         let (store, room) = (Arc::clone(&store), room.clone());
         async move { store.append(&room, &[anonymous(2)]).await }
