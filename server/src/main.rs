@@ -71,7 +71,8 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {
         return Ok(Arc::new(MemoryStore::new()));
     }
     if let Some(url) = &config.redis {
-        let store = RedisStore::connect(url, RedisConfig::default()).await.map_err(|error| error.to_string())?;
+        let store =
+            RedisStore::connect(url, RedisConfig::default()).await.map_err(|error| error.to_string())?;
         return Ok(Arc::new(store));
     }
     let policy = match config.sync {

@@ -38,18 +38,12 @@ use crate::room::Attachment;
 use crate::room::feed::Feed;
 use crate::session::{Identified, Refused, Relay};
 
-/// Sizes of a connection's buffers, in bytes. The library's own would cost 134 KiB for each idle connection.
-pub struct Buffers {
-    /// Read at a time.
-    pub read: usize,
-    /// Gathered before it is written.
-    pub write: usize,
-    /// Gathered at most, beyond one message.
-    pub max_write: usize,
-}
-
-/// See [`Buffers`].
-pub const WEBSOCKET_BUFFERS: Buffers = Buffers { read: 4 * 1024, write: 4 * 1024, max_write: 1024 * 1024 };
+/// Bytes read at a time. The library's own 128 KiB would cost 134 KiB of memory for each idle connection.
+const READ_BUFFER: usize = 4 * 1024;
+/// Bytes gathered before they are written.
+const WRITE_BUFFER: usize = 4 * 1024;
+/// Bytes gathered at most, beyond one message.
+const MAX_WRITE_BUFFER: usize = 1024 * 1024;
 
 const MESSAGE_PACK: &str = "v1.msgpack.inkrelay";
 const JSON: &str = "v1.json.inkrelay";
@@ -107,14 +101,7 @@ pub async fn upgrade(
     }
     let upgrade =
         upgrade.map_err(|error| Problem::new(ErrorCode::Malformed, format!("no WebSocket: {error}")))?;
-    let max_message = relay.config.limits.message_bytes();
-    let upgrade = upgrade
-        .read_buffer_size(WEBSOCKET_BUFFERS.read)
-        .write_buffer_size(WEBSOCKET_BUFFERS.write)
-        .max_write_buffer_size(WEBSOCKET_BUFFERS.max_write.saturating_add(max_message))
-        .max_message_size(max_message)
-        .max_frame_size(max_message)
-        .protocols([MESSAGE_PACK, JSON]);
+    let upgrade = configure(upgrade, relay.config.limits.message_bytes()).protocols([MESSAGE_PACK, JSON]);
     let is_json = upgrade.selected_protocol().is_some_and(|protocol| protocol == JSON);
     let encoding = if is_json { Encoding::Json } else { Encoding::MessagePack };
     let on_failed = |error| tracing::debug!(%error, "a WebSocket did not come about");
