@@ -1,1 +1,3 @@
 //! The Rust client of Inkrelay.
+pub mod backoff;
+pub mod outbox;
