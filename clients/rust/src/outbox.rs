@@ -181,11 +181,6 @@ impl Outbox {
         }
     }
 
-    /// Batches in flight at most, from now on; at least 1.
-    pub fn set_window(&mut self, window: usize) {
-        self.window = window.max(1);
-    }
-
     /// Takes one draw's bytes.
     ///
     /// # Errors

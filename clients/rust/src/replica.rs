@@ -131,9 +131,8 @@ impl Replica {
     ) -> Result<ResetPart, OutOfOrder> {
         let first = self.resetting.is_none();
         let keeps_board = self.board.is_some();
-        let resetting = self
-            .resetting
-            .get_or_insert_with(|| Resetting { position, board: keeps_board.then(Board::new) });
+        let resetting =
+            self.resetting.get_or_insert_with(|| Resetting { position, board: keeps_board.then(Board::new) });
         if resetting.position != position {
             return Err(OutOfOrder::BrokenReset);
         }
