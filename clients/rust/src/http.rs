@@ -18,8 +18,9 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an answer may take that need not wait for anything. A server answers within 5 s.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// MessagePack's content type.
 pub(crate) const MSGPACK: &str = "application/msgpack";
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// Why an address cannot be a server's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,15 +58,14 @@ impl Endpoint {
         Ok(Self { base, room })
     }
 
-    /// `/v1/rooms/{room}/{tail}` below the server's own path.
+    /// `/v1/rooms/{room}/{tail}` below the server's own path; without a tail, the room itself.
     pub(crate) fn url(&self, tail: &str) -> Url {
         let mut url = self.base.clone();
-        url.path_segments_mut().expect("an http address has a path").pop_if_empty().extend([
-            "v1",
-            "rooms",
-            self.room.as_str(),
-            tail,
-        ]);
+        let path = ["v1", "rooms", self.room.as_str()];
+        url.path_segments_mut()
+            .expect("an http address has a path")
+            .pop_if_empty()
+            .extend(path.into_iter().chain((!tail.is_empty()).then_some(tail)));
         url
     }
 
@@ -162,13 +162,19 @@ impl Http {
         Ok(Self { endpoint, client })
     }
 
-    /// A request for MessagePack.
-    pub(crate) fn request(&self, method: Method, tail: &str, query: &[(&str, &str)]) -> RequestBuilder {
+    /// A request that takes answers of one content type.
+    pub(crate) fn request(
+        &self,
+        method: Method,
+        tail: &str,
+        accept: &'static str,
+        query: &[(&str, &str)],
+    ) -> RequestBuilder {
         let mut url = self.endpoint.url(tail);
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        self.client.request(method, url).header(ACCEPT, MSGPACK)
+        self.client.request(method, url).header(ACCEPT, accept)
     }
 }
 

@@ -15,14 +15,14 @@ use inkrelay_protocol::{
     ClientId, Epoch, ErrorCode, Identity, Malformed, Position, Record, Role, Seq, SessionLimits,
 };
 use reqwest::Method;
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Timing, Transport, Welcome};
 use crate::connection::Choice;
-use crate::http::{Http, HttpError, MSGPACK, REQUEST_TIMEOUT, fetch};
+use crate::http::{Http, HttpError, JSON, MSGPACK, REQUEST_TIMEOUT, fetch};
 use crate::outbox::{Batch, Next};
 use crate::session::{Ended, Session};
 use crate::websocket::{self, Socket};
@@ -34,7 +34,7 @@ const EMPTY_PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) enum Fetched {
     /// The next records.
-    Records { epoch: Epoch, first: Seq, records: Vec<Bytes> },
+    Records { epoch: Epoch, first: Seq, records: Vec<Bytes>, head: Option<Seq> },
     /// Instead of all that came before.
     Reset { position: Position, records: Vec<Bytes> },
 }
@@ -128,7 +128,7 @@ async fn keep_polling(
                         let now = Instant::now();
                         poll_at = if now < polled_at + EMPTY_PAUSE { now + EMPTY_PAUSE } else { now };
                     }
-                    Fetched::Records { epoch, first, records } => session.on_polled(epoch, first, records)?,
+                    Fetched::Records { epoch, first, records, .. } => session.on_polled(epoch, first, records)?,
                     Fetched::Reset { position, records } => session.on_reset(position, records, false)?,
                 }
             }
@@ -221,8 +221,8 @@ async fn open(session: &Session) -> Result<(Welcome, String), Ended> {
         let profile = extras.profile.as_ref().map(|profile| json!([profile.name, profile.rgba]));
         json!({ "token": extras.token, "profile": profile }).to_string()
     };
-    let request = session.http.request(Method::POST, "sessions", &[]);
-    let request = request.header(CONTENT_TYPE, "application/json").body(body).timeout(REQUEST_TIMEOUT);
+    let request = session.http.request(Method::POST, "sessions", JSON, &[]);
+    let request = request.header(CONTENT_TYPE, JSON).body(body).timeout(REQUEST_TIMEOUT);
     let (_, body) = fetch(request).await.map_err(ended)?;
     let malformed = |why: String| ended(HttpError::Malformed(why));
     let answer: Answer = serde_json::from_slice(&body).map_err(|error| malformed(error.to_string()))?;
@@ -239,7 +239,8 @@ async fn open(session: &Session) -> Result<(Welcome, String), Ended> {
     Ok((welcome, answer.ticket))
 }
 
-fn position_of(values: &[u64]) -> Option<Position> {
+/// `[epoch, seq, author, n, at]` as JSON tells it.
+pub(crate) fn position_of(values: &[u64]) -> Option<Position> {
     let [epoch, seq, author, n, at] = *values.first_chunk()?;
     let identity = Identity { author: ClientId::new(author)?, n, at };
     Some(Position { epoch: Epoch::new(epoch)?, seq: Seq::new(seq)?, identity })
@@ -256,7 +257,7 @@ fn start_post(
         seq: Option<u64>,
         stored: u64,
     }
-    let request = with_session(session, session.http.request(Method::POST, "draws", &[]))
+    let request = with_session(session, session.http.request(Method::POST, "draws", JSON, &[]))
         .header("Inkrelay-N", n)
         .header(CONTENT_TYPE, MSGPACK)
         .body(body)
@@ -294,13 +295,13 @@ fn with_session(session: &Session, mut request: reqwest::RequestBuilder) -> reqw
 pub(crate) fn poll_request(http: &Http, after: Option<Position>, wait_s: u64) -> reqwest::RequestBuilder {
     let after = after.map_or_else(|| "0".to_owned(), |position| position.to_string());
     let query = [("after", after.as_str()), ("wait", &wait_s.to_string())];
-    http.request(Method::GET, "draws", &query).timeout(Duration::from_secs(wait_s) + REQUEST_TIMEOUT)
+    http.request(Method::GET, "draws", MSGPACK, &query).timeout(Duration::from_secs(wait_s) + REQUEST_TIMEOUT)
 }
 
 /// `GET snapshot`.
 pub(crate) fn snapshot_request(http: &Http) -> reqwest::RequestBuilder {
     // A long board takes its time on a slow line.
-    http.request(Method::GET, "snapshot", &[]).timeout(REQUEST_TIMEOUT * 8)
+    http.request(Method::GET, "snapshot", MSGPACK, &[]).timeout(REQUEST_TIMEOUT * 8)
 }
 
 /// Polls; where the position is gone, fetches the snapshot instead.
@@ -309,7 +310,10 @@ pub(crate) async fn poll_or_snapshot(
     snapshot: reqwest::RequestBuilder,
 ) -> Result<Fetched, HttpError> {
     match fetch(poll).await {
-        Ok((_, body)) => read_records(&body).map_err(malformed),
+        Ok((headers, body)) => {
+            let head = headers.get("inkrelay-head").and_then(|head| head.to_str().ok()?.parse().ok());
+            read_records(&body, head.and_then(Seq::new)).map_err(malformed)
+        }
         Err(HttpError::Problem(problem)) if problem.remedy() == Some(Remedy::Reset) => {
             fetch_snapshot(snapshot).await
         }
@@ -319,7 +323,7 @@ pub(crate) async fn poll_or_snapshot(
 
 /// Fetches a snapshot.
 pub(crate) async fn fetch_snapshot(request: reqwest::RequestBuilder) -> Result<Fetched, HttpError> {
-    let (_, body): (HeaderMap, Bytes) = fetch(request).await?;
+    let (_, body) = fetch(request).await?;
     read_snapshot(&body).map_err(malformed)
 }
 
@@ -328,7 +332,7 @@ fn malformed(error: Malformed) -> HttpError {
 }
 
 /// `[epoch, first seq, [record, …]]`
-fn read_records(body: &Bytes) -> Result<Fetched, Malformed> {
+fn read_records(body: &Bytes, head: Option<Seq>) -> Result<Fetched, Malformed> {
     let mut reader = Reader::new(body);
     let fields = reader.array()?;
     if fields < 3 {
@@ -338,7 +342,7 @@ fn read_records(body: &Bytes) -> Result<Fetched, Malformed> {
     let records = read_list(&mut reader, body)?;
     reader.skip_rest(fields - 3)?;
     reader.finish()?;
-    Ok(Fetched::Records { epoch, first, records })
+    Ok(Fetched::Records { epoch, first, records, head })
 }
 
 /// `[epoch, seq, [record, …], author, n, at]`
