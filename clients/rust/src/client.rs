@@ -302,8 +302,12 @@ impl Client {
             ticket: config.ticket.clone(),
             ..Extras::default()
         };
+        let outbox = match &config.ticket {
+            Some(_) => Outbox::resuming(BATCHES_IN_FLIGHT),
+            None => Outbox::new(BATCHES_IN_FLIGHT),
+        };
         let shared = Arc::new(Shared {
-            outbox: Mutex::new(Outbox::new(BATCHES_IN_FLIGHT)),
+            outbox: Mutex::new(outbox),
             extras: Mutex::new(extras),
             wake: Notify::new(),
             status: watch::Sender::default(),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use inkrelay_protocol::code::Remedy;
-use inkrelay_protocol::limits::{POLL_WAIT_MAX_S, SAFE_INTEGER_MAX};
+use inkrelay_protocol::limits::POLL_WAIT_MAX_S;
 use inkrelay_protocol::msgpack::Reader;
 use inkrelay_protocol::{
     ClientId, Epoch, ErrorCode, Identity, Malformed, Position, Record, Role, Seq, SessionLimits,
@@ -93,8 +93,7 @@ async fn keep_polling(
             let next = shared.outbox().next(now.into_std());
             match next {
                 Next::Batch(batch) => {
-                    let n = if session.anchored { batch.n } else { SAFE_INTEGER_MAX };
-                    post = Some(start_post(session, n, batch.body()).boxed());
+                    post = Some(start_post(session, &batch).boxed());
                     posted = Some(batch);
                 }
                 Next::Wait(at) => wake_at = wake_at.min(Instant::from_std(at)),
@@ -188,10 +187,7 @@ fn on_answer(
         code => code,
     };
     let n = match remedy {
-        Some(Remedy::Renumber) => {
-            session.anchored = true;
-            problem.expected
-        }
+        Some(Remedy::Renumber) => problem.expected,
         Some(Remedy::Drop | Remedy::GiveUp) => match (problem.index, batch.draws.len()) {
             (Some(index), _) => Some(batch.n + index),
             (None, 1) => Some(batch.n),
@@ -249,8 +245,7 @@ pub(crate) fn position_of(values: &[u64]) -> Option<Position> {
 /// `POST draws`: resolves to the seq of the batch's last draw, if the server said.
 fn start_post(
     session: &Session,
-    n: u64,
-    body: Vec<u8>,
+    batch: &Batch,
 ) -> impl Future<Output = Result<Option<Seq>, HttpError>> + use<> {
     #[derive(Deserialize)]
     struct Answer {
@@ -258,9 +253,9 @@ fn start_post(
         stored: u64,
     }
     let request = with_session(session, session.http.request(Method::POST, "draws", JSON, &[]))
-        .header("Inkrelay-N", n)
+        .header("Inkrelay-N", batch.n)
         .header(CONTENT_TYPE, MSGPACK)
-        .body(body)
+        .body(batch.body())
         .timeout(REQUEST_TIMEOUT);
     async move {
         let (_, body) = fetch(request).await?;

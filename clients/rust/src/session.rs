@@ -87,8 +87,6 @@ pub(crate) struct Session {
     pub(crate) events: mpsc::Sender<Event>,
     /// Events that found no room yet. Nothing is read while there are any.
     pub(crate) queued: VecDeque<Event>,
-    /// Whether the outbox's numbers follow on what the store has; not so for a ticket of an earlier run.
-    pub(crate) anchored: bool,
     replica: Replica,
     retry: Backoff,
     pointer_sent: Option<Instant>,
@@ -106,7 +104,6 @@ impl Session {
             shared,
             events,
             queued: VecDeque::new(),
-            anchored: config.ticket.is_none(),
             replica: Replica::new(config.position, false),
             retry: Backoff::new(RETRY_FIRST, RETRY_MAX),
             pointer_sent: None,
@@ -224,7 +221,6 @@ impl Session {
         self.shared.extras().ticket = Some(ticket);
         self.on_connected(transport, Some(welcome));
         let refused = self.shared.outbox().on_welcome(welcome.limits, now.into_std())?;
-        self.anchored = true;
         for (draw, too_large) in refused {
             let code = ErrorCode::TooLarge.as_str().to_owned();
             self.queued.push_back(Event::Refused { draw, code, message: too_large.to_string() });
@@ -329,7 +325,6 @@ impl Session {
     pub(crate) fn on_new_client(&mut self, lost: bool) {
         self.shared.outbox().on_new_client(lost);
         self.shared.extras().ticket = None;
-        self.anchored = true;
     }
 
     fn tell_status(&self) {
