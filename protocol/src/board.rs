@@ -172,7 +172,7 @@ impl Stroke {
     /// Turns differences into coordinates and keeps them all, or none and returns `false`.
     fn push_points(&mut self, mut points: Vec<i32>) -> bool {
         let size = self.channels.values_per_point();
-        if points.len() % size != 0 {
+        if !points.len().is_multiple_of(size) {
             return false;
         }
         let last = self.values.rchunks_exact(size).next();

@@ -1,10 +1,10 @@
 //! The board against a model that is as slow and as plain as the rules (B-1 to B-20 of `SPEC.md`), on random logs.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use inkrelay_protocol::board::{Point, Stroke};
 use inkrelay_protocol::{Board, Channels, ClientId, Draw, Identity, Record, Style};
 use proptest::prelude::*;
+
+use crate::cases;
 
 /// A log to apply: each record's identity and its draw's bytes.
 type Log = Vec<(Identity, Vec<u8>)>;
@@ -125,7 +125,7 @@ impl<'a> Model<'a> {
 fn absolute(before: &[i32], points: &[i32], channels: Channels) -> Option<Vec<i32>> {
     let size = channels.values_per_point();
     let mut values: Vec<i64> = before.iter().map(|value| i64::from(*value)).collect();
-    if points.len() % size != 0 {
+    if !points.len().is_multiple_of(size) {
         return None;
     }
     for (index, value) in points.iter().enumerate() {
@@ -219,7 +219,7 @@ fn log() -> impl Strategy<Value = Log> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn the_board_is_what_the_rules_say(log in log()) {
