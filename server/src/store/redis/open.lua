@@ -65,6 +65,7 @@ end
 -- no counter inside the replicated keys can show.
 local function open()
   local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+  assert(replid, 'this server tells no master_replid, so that a failover could not be noticed')
   local kept = redis.call('HMGET', KEYS[2], 'replid', 'epoch', 'records', 'bytes', 'clients')
   local log = {
     replid = replid,

@@ -95,6 +95,13 @@ async fn what_is_told_reaches_the_other_servers_only() {
     for events in [&mut own, &mut others] {
         assert!(matches!(next(events).await, StoreEvent::Appended { .. }), "nothing came twice");
     }
+
+    server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    eventually("telling goes on after the connection was lost", async || {
+        store.tell(&room, Bytes::from_static(b"again"));
+        matches!(others.try_recv(), Ok(StoreEvent::Told { .. }))
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
