@@ -1,7 +1,14 @@
 //! The embedded store and its faults.
 
+mod child;
+mod crash;
+mod damage;
+mod open;
+mod roles;
+
 use std::sync::Arc;
 
+use inkrelay_protocol::RoomId;
 use inkrelay_server::store::{EmbeddedStore, Store, SyncPolicy};
 use tempfile::TempDir;
 
@@ -27,8 +34,13 @@ mod interval {
     store_contract_tests!(open);
 }
 
+/// A store in a folder of its own.
 fn open_new(policy: SyncPolicy) -> (Arc<dyn Store>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(folder.path(), policy).unwrap();
     (Arc::new(store), folder)
+}
+
+fn the_room() -> RoomId {
+    "the-room".parse().unwrap()
 }

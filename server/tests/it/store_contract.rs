@@ -141,7 +141,7 @@ async fn read(store: &dyn Store, room: &RoomId, from: u64, limit: ReadLimit) -> 
     store.read(room, seq(from), limit).await.expect("a working store reads")
 }
 
-async fn head(store: &dyn Store, room: &RoomId) -> Head {
+pub async fn head(store: &dyn Store, room: &RoomId) -> Head {
     store.head(room).await.expect("a working store tells its head")
 }
 

@@ -4,7 +4,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
@@ -23,6 +24,11 @@ const APPLICATION_ID: i64 = 0x496e_6b72;
 /// Goes up when an older server could no longer read the file.
 const SCHEMA_VERSION: i64 = 1;
 
+/// How long the lock is waited for: in a restart the old process may be about to end. (A process that it forks
+/// holds the lock too, until it runs its own program.)
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+/// How long between two tries to take the lock.
+const LOCK_RETRY: Duration = Duration::from_millis(10);
 /// How long a statement waits for somebody who opened the file by hand.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes to which the write-ahead log is cut when it starts over.
@@ -140,6 +146,8 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
         check_owner(&connection)?;
         configure(&connection)?;
         make_schema(&mut connection)?;
+        log::check_structure(&connection)?;
+        log::check_clients(&connection)?;
         let last_room_id = log::check_rooms(&connection)?;
         vouch(&mut connection, policy)?;
         let secret = secret(&connection)?;
@@ -173,10 +181,14 @@ fn lock(folder: &Path) -> Result<File, OpenError> {
     let lock =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
     let lock = lock.map_err(not_writable)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { folder: folder.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(not_writable(source)),
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOCK_RETRY),
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { folder: folder.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(not_writable(source)),
+        }
     }
 }
 

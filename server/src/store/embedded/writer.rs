@@ -364,15 +364,10 @@ impl Memory {
             for author in room.changed_authors.drain(..) {
                 let Some(Some(latest)) = room.authors.get(&author) else { continue };
                 let client = author.get().cast_signed();
-                let LatestBatch { first_n, last_n, last_seq } = latest;
-                write_client.execute((
-                    id,
-                    client,
-                    first_n.cast_signed(),
-                    last_n.cast_signed(),
-                    last_seq.get().cast_signed(),
-                    client_checksum(id, client, latest),
-                ))?;
+                let LatestBatch { first_n, last_n, last_seq } = *latest;
+                let [first_n, last_n, last_seq] = [first_n, last_n, last_seq.get()].map(u64::cast_signed);
+                let sum = client_checksum(id, client, [first_n, last_n, last_seq]);
+                write_client.execute((id, client, first_n, last_n, last_seq, sum))?;
             }
             room.changed = false;
             rooms += 1;
