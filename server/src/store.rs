@@ -34,7 +34,7 @@ use inkrelay_protocol::{ClientId, Epoch, Identity, Position, RoomId, Seq};
 
 pub use embedded::{EmbeddedStore, OpenError, SyncPolicy};
 pub use memory::MemoryStore;
-pub use redis::RedisStore;
+pub use redis::{RedisConfig, RedisConnectError, RedisStore};
 
 /// Consecutive draws of one author, each encoded as the record that it will be.
 #[derive(Clone, Debug)]
