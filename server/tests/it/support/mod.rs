@@ -1,6 +1,7 @@
 //! What the tests share: a relay in this process, a WebSocket client that shows every frame, a Redis and a proxy
 //! of a test's own, and the ledger that says whether anything was lost.
 
+pub mod ledger;
 pub mod proxy;
 pub mod redis;
 pub mod relay;
