@@ -2,10 +2,13 @@
 //! of a test's own, and the ledger that says whether anything was lost.
 
 pub mod ledger;
+pub mod process;
 pub mod proxy;
+pub mod reader;
 pub mod redis;
 pub mod relay;
 pub mod socket;
+pub mod writer;
 
 use std::time::Duration;
 
