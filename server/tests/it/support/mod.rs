@@ -1,6 +1,7 @@
 //! What the tests share: a relay in this process, a WebSocket client that shows every frame, a Redis and a proxy
 //! of a test's own, and the ledger that says whether anything was lost.
 
+pub mod http;
 pub mod ledger;
 pub mod process;
 pub mod proxy;

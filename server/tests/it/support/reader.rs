@@ -23,7 +23,11 @@ pub struct Reader {
 impl Reader {
     /// From the start of the log.
     pub async fn join(name: impl Into<String>, address: SocketAddr, room: &str) -> Self {
-        let socket = Socket::join(address, room).await;
+        Self::of(name, address, Socket::join(address, room).await, room)
+    }
+
+    /// With a session that is open, and that nothing was taken from.
+    pub fn of(name: impl Into<String>, address: SocketAddr, socket: Socket, room: &str) -> Self {
         let epoch = socket.welcome.as_ref().expect("who joined was welcomed").position;
         let (log, closes) = (ReaderLog::new(name), Vec::new());
         Self { address, socket, log, closes, room: room.to_owned(), epoch }

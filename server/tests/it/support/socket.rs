@@ -8,7 +8,7 @@ use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::{
     ClientFrame, ClientId, Draw, Position, Profile, Record, Role, Seq, ServerFrame, SessionLimits, msgpack,
 };
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::tungstenite::{self, Message};
@@ -88,19 +88,35 @@ impl Socket {
     pub async fn try_join(address: SocketAddr, room: &str, hello: &Hello) -> Result<Self, String> {
         let (mut socket, _) =
             Self::handshake(address, room, None).await.map_err(|error| error.to_string())?;
-        socket.send(&ClientFrame::Hello(hello.clone())).await;
-        let frame = match socket.next().await {
+        socket.hello(hello).await?;
+        Ok(socket)
+    }
+
+    /// Says hello and waits for the welcome, or tells why there is none.
+    pub async fn hello(&mut self, hello: &Hello) -> Result<(), String> {
+        self.send(&ClientFrame::Hello(hello.clone())).await;
+        let frame = match self.next().await {
             Got::Frame(frame) => frame,
             other => return Err(format!("{other:?}")),
         };
         match ServerFrame::decode(&frame).unwrap() {
             ServerFrame::Welcome { client, ticket, position, role, limits } => {
-                (socket.client, socket.ticket) = (client, ticket);
-                socket.welcome = Some(Welcome { position, role, limits });
-                Ok(socket)
+                (self.client, self.ticket) = (client, ticket);
+                self.welcome = Some(Welcome { position, role, limits });
+                Ok(())
             }
             other => Err(format!("{other:?}")),
         }
+    }
+
+    /// Shakes hands over a connection that takes that many bytes before somebody reads them.
+    pub async fn handshake_slowly(address: SocketAddr, room: &str, receive_bytes: u32) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(receive_bytes).unwrap();
+        let stream = MaybeTlsStream::Plain(socket.connect(address).await.unwrap());
+        let url = format!("ws://{address}/v1/rooms/{room}/ws");
+        let (stream, _) = tokio_tungstenite::client_async(url, stream).await.expect("a handshake");
+        Self { stream, client: ClientId::ANONYMOUS, ticket: String::new(), welcome: None }
     }
 
     /// As a named participant.
