@@ -2,6 +2,7 @@
 //!
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
 //! - `websocket`: sessions over the WebSocket as clients see them
+//! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
 #![allow(
@@ -11,6 +12,7 @@
 )]
 
 mod embedded_store;
+mod field_reports;
 mod redis_store;
 mod store_contract;
 mod support;
