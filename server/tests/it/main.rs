@@ -3,6 +3,7 @@
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
+//! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
 #![allow(
@@ -11,6 +12,7 @@
     reason = "a test that fails, panics; clippy takes only the bodies of tests for tests"
 )]
 
+mod demonstration;
 mod embedded_store;
 mod field_reports;
 mod redis_store;
