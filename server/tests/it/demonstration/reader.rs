@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use inkrelay_protocol::frame::Hello;
-use inkrelay_protocol::{After, ClientId, Epoch, Identity, Position, Record, Seq, ServerFrame, json};
+use inkrelay_protocol::{ClientId, Epoch, Identity, Position, Record, Seq, ServerFrame, json};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -197,9 +197,9 @@ async fn over_polls(address: SocketAddr, room: &str, state: &Mutex<State>) -> Re
         let after = state.lock().unwrap().position.map(|position| position.to_string()).unwrap_or_default();
         let polled = http.try_get(&format!("/draws?after={after}&wait={POLL_WAIT_S}")).await;
         let is_reset = match polled.map_err(|error| error.to_string())? {
-            Ok(Polled { first, records, position }) => {
-                let Ok(After::Position(position)) = position.parse() else { continue };
-                state.lock().unwrap().records(position.epoch, first, &records);
+            Ok(Polled { first, records, position: at }) => {
+                let epoch = position(&at).expect("a position").epoch;
+                state.lock().unwrap().records(epoch, first, &records);
                 false
             }
             Err((status, _)) if status == 410 => true,
@@ -207,9 +207,8 @@ async fn over_polls(address: SocketAddr, room: &str, state: &Mutex<State>) -> Re
         };
         if is_reset {
             let snapshot = http.try_get("/snapshot").await.map_err(|error| error.to_string())?;
-            let Polled { records, position, .. } = snapshot.map_err(|problem| format!("{problem:?}"))?;
-            let Ok(After::Position(position)) = position.parse() else { return Err("no position".to_owned()) };
-            state.lock().unwrap().reset(position, &records, false);
+            let Polled { records, position: at, .. } = snapshot.map_err(|problem| format!("{problem:?}"))?;
+            state.lock().unwrap().reset(position(&at).expect("a position"), &records, false);
         }
     }
 }
@@ -241,7 +240,7 @@ fn take_event(event: &str, state: &mut State) {
     let Some(data) = field("data") else { return };
     let data: Value = serde_json::from_str(data).unwrap();
     let id = field("id").expect("an event with data has an id");
-    let Ok(After::Position(position)) = id.parse() else { panic!("the id {id} is no position") };
+    let position = position(id).unwrap_or_else(|| panic!("the id {id} is no position"));
     if field("event") == Some("reset") {
         return state.reset(position, &records_of(&data[2]), data[3] == true);
     }
@@ -263,6 +262,13 @@ pub fn record_of(json: &Value) -> Vec<u8> {
 
 fn records_of(json: &Value) -> Vec<Vec<u8>> {
     json.as_array().expect("a list of records").iter().map(record_of).collect()
+}
+
+/// `epoch.seq.author.n.at`, of a log without records too.
+fn position(text: &str) -> Option<Position> {
+    let mut numbers = text.split('.').map(|number| number.parse().ok());
+    let position = position_of([(); 5].map(|()| numbers.next().flatten().unwrap_or(0)));
+    (position.to_string() == text).then_some(position)
 }
 
 fn position_of([epoch, seq, author, n, at]: [u64; 5]) -> Position {

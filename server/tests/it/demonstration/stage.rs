@@ -116,7 +116,7 @@ impl Stage {
         loop {
             let now = counts();
             let waits = |((_, before), (name, now)): (&(String, usize), &(String, usize))| {
-                (*now < before + GOES_ON).then(|| format!("{name}: {} more than {before}", now - before))
+                (*now < before + GOES_ON).then(|| format!("{name}: {now} after {before}"))
             };
             let waiting: Vec<String> = before.iter().zip(&now).filter_map(waits).collect();
             if waiting.is_empty() {
