@@ -33,7 +33,7 @@ async fn strike(stage: &mut Stage, round: usize, server: usize, fault: impl Asyn
     }
     tokio::time::sleep(moment(round)).await;
     fault().await;
-    drop(visitor);
+    stage.leave(visitor).await;
     stage.goes_on().await
 }
 
@@ -75,10 +75,21 @@ async fn servers_on_one_redis_are_killed() {
 async fn the_redis_is_killed() {
     let strength = Strength::from_environment();
     println!("\nTwo servers on one Redis; the Redis is killed {} times", strength.kills);
-    let mut redis = RedisServer::durable();
+    kill_redis(RedisServer::durable(), strength, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_keeps_nothing_is_killed() {
+    let strength = Strength::from_environment();
+    println!("\nTwo servers on one Redis that keeps nothing; the Redis is killed {} times", strength.kills);
+    kill_redis(RedisServer::start(), strength, true).await;
+}
+
+async fn kill_redis(mut redis: RedisServer, strength: Strength, forgets: bool) {
     let url = redis.url();
     let servers = [Process::keeping(&["--redis", &url]), Process::keeping(&["--redis", &url])];
     let mut stage = Stage::start(&[servers[0].address, servers[1].address], strength).await;
+    stage.store_forgets = forgets;
     for round in 1..=strength.kills {
         let took = strike(&mut stage, round, round % 2, async || {
             redis.kill();
@@ -88,7 +99,8 @@ async fn the_redis_is_killed() {
         .await;
         say!("kill {round}: everyone goes on within {} ms of its start", took.as_millis());
     }
-    stage.finish("killed-redis", async || stored_in_redis(&redis)).await;
+    let name = if forgets { "killed-forgetful-redis" } else { "killed-redis" };
+    stage.finish(name, async || stored_in_redis(&redis)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
