@@ -20,6 +20,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long one poll waits, in seconds.
 const POLL_WAIT_S: u64 = 10;
 
+/// With this close code the server says that it knows the ticket no more: its store lost the secret.
+const UNKNOWN_TICKET: &str = "4401";
+
 /// How a reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
@@ -73,13 +76,16 @@ impl Reader {
         let task = tokio::spawn(async move {
             loop {
                 shared.lock().unwrap().connections += 1;
-                // Why a connection ended does not matter: what is missing afterwards does.
-                drop(match over {
+                let end = match over {
                     Over::WebSocket => over_socket(address, &room, &shared).await,
                     Over::WebSocketJson => over_socket_in_json(address, &room, &shared).await,
                     Over::LongPoll => over_polls(address, &room, &shared).await,
                     Over::Events => over_events(address, &room, &shared).await,
-                });
+                };
+                // Other reasons do not matter: what is missing afterwards does.
+                if end.is_err_and(|why| why.contains(UNKNOWN_TICKET)) {
+                    shared.lock().unwrap().ticket = None;
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         });
@@ -145,7 +151,10 @@ async fn over_socket(address: SocketAddr, room: &str, state: &Mutex<State>) -> R
     state.lock().unwrap().ticket = Some(socket.ticket.clone());
     let epoch = socket.welcome.as_ref().expect("who joined was welcomed").position.epoch;
     loop {
-        let Got::Frame(frame) = socket.next().await else { return Ok(()) };
+        let frame = match socket.next().await {
+            Got::Frame(frame) => frame,
+            end => return Err(format!("{end:?}")),
+        };
         let mut state = state.lock().unwrap();
         match ServerFrame::decode(&frame).unwrap() {
             ServerFrame::Records { seq, records } => state.records(epoch, seq.get(), &records),
@@ -170,7 +179,10 @@ async fn over_socket_in_json(address: SocketAddr, room: &str, state: &Mutex<Stat
     socket.send_text(&hello).await;
     let mut epoch = None;
     loop {
-        let Got::Text(text) = socket.next().await else { return Ok(()) };
+        let text = match socket.next().await {
+            Got::Text(text) => text,
+            end => return Err(format!("{end:?}")),
+        };
         let frame: Value = serde_json::from_str(&text).unwrap();
         let mut state = state.lock().unwrap();
         match frame[0].as_u64() {
