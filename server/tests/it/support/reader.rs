@@ -35,7 +35,7 @@ impl Reader {
 
     /// The last record that it has.
     pub fn position(&self) -> Option<Position> {
-        let identity = Record::parse(self.log.last()?).ok()?.identity;
+        let identity = Record::parse(self.log.all().last()?).ok()?.identity;
         Some(Position { epoch: self.epoch.epoch, seq: Seq::new(self.log.len() as u64)?, identity })
     }
 
