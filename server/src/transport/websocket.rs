@@ -111,7 +111,8 @@ pub async fn upgrade(
     }))
 }
 
-/// The relay's settings for a WebSocket whose messages have at most so many bytes.
+/// The settings of every WebSocket here: small buffers for many idle connections, and messages, whole or in
+/// fragments, of so many bytes at most.
 pub fn configure(upgrade: WebSocketUpgrade, max_message: usize) -> WebSocketUpgrade {
     upgrade
         .read_buffer_size(READ_BUFFER)
