@@ -111,6 +111,17 @@ pub async fn upgrade(
     }))
 }
 
+/// The settings of every WebSocket here: small buffers for many idle connections, and messages, whole or in
+/// fragments, of so many bytes at most.
+pub fn configure(upgrade: WebSocketUpgrade, max_message: usize) -> WebSocketUpgrade {
+    upgrade
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_write_buffer_size(MAX_WRITE_BUFFER.saturating_add(max_message))
+        .max_message_size(max_message)
+        .max_frame_size(max_message)
+}
+
 async fn serve(relay: Arc<Relay>, room: RoomId, socket: WebSocket, encoding: Encoding, address: IpAddr) {
     let (sink, mut incoming) = socket.split();
     let mut out = Outgoing::new(sink, encoding, relay.config.times.stall_time);
