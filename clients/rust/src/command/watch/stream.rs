@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use inkrelay_protocol::{After, Position};
+use inkrelay_protocol::Position;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
@@ -96,10 +96,7 @@ async fn read(
 }
 
 fn take(event: &SseEvent, printer: &mut Printer) -> Result<(), End> {
-    let position = match event.id.parse::<After>() {
-        Ok(After::Position(position)) => Some(position),
-        _ => None,
-    };
+    let position: Option<Position> = event.id.parse().ok();
     if event.event != "reset" {
         return printer.texts(position.map(|position| position.seq), &[&event.data]);
     }
