@@ -42,8 +42,8 @@ pub type Rule = dyn Fn(usize, Direction, &[u8]) -> Fate + Send + Sync;
 pub struct Proxy {
     address: SocketAddr,
     accepting: JoinHandle<()>,
-    /// Dropped with the proxy, which ends every connection.
-    _open: watch::Sender<()>,
+    /// Sent to, or dropped with the proxy, it ends every connection.
+    open: watch::Sender<()>,
 }
 
 impl Proxy {
@@ -64,16 +64,22 @@ impl Proxy {
         let accepting = tokio::spawn(async move {
             for number in 0.. {
                 let Ok((client, _)) = listener.accept().await else { return };
-                let (rule, closed) = (Arc::clone(&rule), closed.clone());
+                let (rule, mut closed) = (Arc::clone(&rule), closed.clone());
+                closed.mark_unchanged();
                 tokio::spawn(serve(number, client, port, rule, bytes_per_second, closed));
             }
         });
-        Self { address, accepting, _open: open }
+        Self { address, accepting, open }
     }
 
     /// `redis://127.0.0.1:PORT/`.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.address)
+    }
+
+    /// Ends every connection that is open now.
+    pub fn break_all(&self) {
+        self.open.send_replace(());
     }
 
     /// Where it listens.

@@ -39,6 +39,12 @@ impl Reader {
         Some(Position { epoch: self.epoch.epoch, seq: Seq::new(self.log.len() as u64)?, identity })
     }
 
+    /// Closes its connection. [`Reader::come_back`] opens the next.
+    pub async fn leave(&mut self) {
+        // The server may have ended it before.
+        drop(self.socket.stream.close(None).await);
+    }
+
     /// Comes back from where it was, trying until the server lets it in.
     pub async fn come_back(&mut self) {
         let hello =
