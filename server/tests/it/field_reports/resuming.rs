@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use inkrelay_client::client::{Client, ClientConfig, Event, Events, Timing};
+use inkrelay_client::client::{Client, ClientConfig, Event, Events, Timing, Transport};
 use inkrelay_client::replica::Replica;
 use inkrelay_protocol::{Board, ClientFrame, Draw, Record, ServerFrame};
 use tokio::time::{interval, sleep};
@@ -71,9 +71,10 @@ struct Program {
 }
 
 impl Program {
-    fn start(proxy: &Proxy) -> Self {
-        let mut config = ClientConfig::new(format!("http://{}", proxy.address()), "a".parse().unwrap());
-        config.timing = impatient();
+    fn start(network: &Network, transport: Transport) -> Self {
+        let server = format!("http://{}", network.proxy.address());
+        let mut config = ClientConfig::new(server, "a".parse().unwrap());
+        (config.timing, config.transport) = (impatient(), transport);
         let (client, events) = Client::connect(config).unwrap();
         Self { client, events, replica: Replica::new(None, true), delivered: 0, connected: 0 }
     }
@@ -107,7 +108,7 @@ impl Program {
 async fn coming_back_again_repeats_nothing() {
     let relay = Relay::start(|_| {}).await;
     let network = Network::start(&relay).await;
-    let mut program = Program::start(&network.proxy);
+    let mut program = Program::start(&network, Transport::WebSocket);
     program.until("it is connected", |program| program.connected == 1).await;
     network.cut();
 
@@ -251,29 +252,31 @@ async fn whoever_comes_back_to_another_log_is_told_so() {
 async fn nothing_drawn_around_a_short_failure_disappears() {
     let relay = Relay::start(|_| {}).await;
     let network = Network::start(&relay).await;
-    let program = Program::start(&network.proxy);
+    let program = Program::start(&network, Transport::Auto);
     let Program { client, mut events, .. } = program;
     let events = tokio::spawn(async move { while events.recv().await.is_some() {} });
-    let blips = tokio::spawn(async move {
+    let blips = async {
         for _ in 0..4 {
             sleep(Duration::from_millis(600)).await;
             network.cut();
             sleep(Duration::from_millis(400)).await;
             network.heal();
         }
-    });
-    let mut beat = interval(Duration::from_millis(8));
-    for stroke in 0..100 {
-        for index in 0..5 {
-            beat.tick().await;
-            let draw = match index {
-                0 => begin(stroke, &[0, 0], false),
-                _ => Draw::Extend { stroke, points: vec![1, 1], end: index == 4 },
-            };
-            client.draw_when_room(&draw).await.unwrap();
+    };
+    let drawing = async {
+        let mut beat = interval(Duration::from_millis(8));
+        for stroke in 0..100 {
+            for index in 0..5 {
+                beat.tick().await;
+                let draw = match index {
+                    0 => begin(stroke, &[0, 0], false),
+                    _ => Draw::Extend { stroke, points: vec![1, 1], end: index == 4 },
+                };
+                client.draw_when_room(&draw).await.unwrap();
+            }
         }
-    }
-    blips.await.unwrap();
+    };
+    tokio::join!(blips, drawing);
     tokio::time::timeout(PATIENCE, client.flush()).await.expect("all is stored").unwrap();
     assert_eq!(client.pending(), 0);
     let log = fresh_log("fresh", relay.address, "a").await;
@@ -296,7 +299,7 @@ fn drawn(records: &[&Vec<u8>]) -> Board {
 async fn what_is_drawn_without_a_network_and_after_it_is_kept() {
     let relay = Relay::start(|_| {}).await;
     let network = Network::start(&relay).await;
-    let mut program = Program::start(&network.proxy);
+    let mut program = Program::start(&network, Transport::Auto);
     program.until("it is connected", |program| program.connected == 1).await;
     network.cut();
     for stroke in 0..5 {
