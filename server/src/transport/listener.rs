@@ -24,6 +24,7 @@ use tokio::sync::{Notify, watch};
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
+use super::lingering::Lingering;
 use crate::lock::lock;
 use crate::session::Relay;
 
@@ -33,6 +34,9 @@ const HEADER_BYTES: usize = 16 * 1024;
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// A write that the client's machine does not acknowledge in this time ends the connection: it is gone.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes that the kernel takes for a connection before it has sent them. Its own measure is megabytes, in which a
+/// slow client's pings would wait for their turn, and a client that reads slowly would look like one that does not.
+const UNSENT_BYTES: u32 = 64 * 1024;
 /// Beyond the stall time of sessions, which say why they end; this one just cuts.
 const WRITE_GRACE: Duration = Duration::from_secs(10);
 
@@ -174,13 +178,14 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
     let options = stream
         .set_nodelay(true)
         .and_then(|()| socket.set_tcp_keepalive(&keepalive))
-        .and_then(|()| socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT)));
+        .and_then(|()| socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT)))
+        .and_then(|()| socket.set_tcp_notsent_lowat(UNSENT_BYTES));
     if let Err(error) = options {
         // The client is gone already.
         return tracing::debug!(%error, "could not set up a connection");
     }
     let times = &relay.config.times;
-    let mut stream = TimeoutStream::new(stream);
+    let mut stream = TimeoutStream::new(Lingering::new(stream));
     stream.set_write_timeout(Some(times.stall_time + WRITE_GRACE));
     let io = TokioIo::new(Box::pin(stream));
 

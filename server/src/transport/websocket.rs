@@ -240,8 +240,9 @@ impl<'r> Session<'r> {
     async fn run(self, out: &mut Outgoing, incoming: &mut Incoming, feed: Feed) -> End {
         let encoding = out.encoding();
         let (answers, waiting) = mpsc::channel(ANSWERS);
+        let took = out.took();
         let mut write = pin!(self.write(out, feed, waiting));
-        let read = pin!(Reading::new(&self, answers).run(incoming, encoding));
+        let read = pin!(Reading::new(&self, answers, took).run(incoming, encoding));
         tokio::select! {
             end = read => {
                 // What was answered is still sent: the go away, and the error before a close.
