@@ -9,6 +9,7 @@ pub mod reader;
 pub mod redis;
 pub mod relay;
 pub mod socket;
+pub mod watched;
 pub mod writer;
 
 use std::time::Duration;
