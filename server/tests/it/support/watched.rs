@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
 use inkrelay_server::store::{Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Store, StoreError};
+
+/// An answer is known to be lost after this time; what comes meanwhile waits for the next append.
+const LOST_AFTER: Duration = Duration::from_millis(200);
 
 /// See the module's documentation.
 #[derive(Default)]
@@ -39,7 +43,10 @@ impl Store for WatchedStore {
         let appended = self.inner.append(room, batches).await;
         let lose = |left: usize| left.checked_sub(1);
         match self.answers_to_lose.fetch_update(Ordering::AcqRel, Ordering::Acquire, lose) {
-            Ok(_) => Err(StoreError::Unavailable("the answer is lost".to_owned())),
+            Ok(_) => {
+                tokio::time::sleep(LOST_AFTER).await;
+                Err(StoreError::Unavailable("the answer is lost".to_owned()))
+            }
             Err(_) => appended,
         }
     }
