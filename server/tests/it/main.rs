@@ -2,6 +2,7 @@
 //!
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
 //! - `websocket`: sessions over the WebSocket as clients see them
+//! - `tidy`: which part may know which, and how long a file may be
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
 #![allow(
@@ -14,4 +15,5 @@ mod embedded_store;
 mod redis_store;
 mod store_contract;
 mod support;
+mod tidy;
 mod websocket;

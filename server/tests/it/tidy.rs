@@ -57,7 +57,13 @@ fn dependencies_point_down() {
     // main → lib → transport → session → hub → room → store, and the protocol under all.
     let order = ["transport", "session", "hub", "room", "store"];
     for (file, text) in sources("server/src") {
-        let part = file.trim_start_matches("server/src/").trim_end_matches(".rs").split('/').next().unwrap().to_owned();
+        let part = file
+            .trim_start_matches("server/src/")
+            .trim_end_matches(".rs")
+            .split('/')
+            .next()
+            .unwrap()
+            .to_owned();
         let Some(place) = order.iter().position(|name| *name == part) else { continue };
         for above in &order[..place] {
             let lines = lines_that_name(&text, &format!("crate::{above}"));
@@ -77,13 +83,15 @@ fn dependencies_point_down() {
 #[test]
 fn the_protocol_and_the_pure_parts_neither_wait_nor_look_at_the_clock() {
     let mut pure = sources("protocol/src");
-    let parts = ["room/tail.rs", "room/cursor.rs", "room/presence.rs"].map(|part| format!("server/src/{part}"));
+    let parts =
+        ["room/tail.rs", "room/cursor.rs", "room/presence.rs"].map(|part| format!("server/src/{part}"));
     pure.extend(sources("server/src/room").into_iter().filter(|(file, _)| parts.contains(file)));
     let cores = ["outbox.rs", "replica.rs", "backoff.rs"].map(|part| format!("clients/rust/src/{part}"));
     pure.extend(sources("clients/rust/src").into_iter().filter(|(file, _)| cores.contains(file)));
     for (file, text) in pure {
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for name in ["async ", ".await", "tokio::", "Instant::now", "SystemTime::now", "std::fs", "std::net"] {
+        for name in ["async ", ".await", "tokio::", "Instant::now", "SystemTime::now", "std::fs", "std::net"]
+        {
             let lines = lines_that_name(text, name);
             assert!(lines.is_empty(), "{file} is to be pure, and has {name}: {lines:?}");
         }
@@ -95,7 +103,8 @@ fn long_files_say_why() {
     for folder in ["server", "protocol", "clients"] {
         for (file, text) in sources(folder) {
             let lines = text.lines().count();
-            let says_why = text.lines().take(10).any(|line| line.contains("long") || line.contains("one file"));
+            let says_why =
+                text.lines().take(10).any(|line| line.contains("long") || line.contains("one file"));
             assert!(lines <= LONG || says_why, "{file} has {lines} lines: split it, or say why at its top");
         }
     }
