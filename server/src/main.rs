@@ -1,3 +1,108 @@
-//! The command line.
+//! The command line: arguments, logging and signals.
 
-fn main() {}
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use inkrelay_server::config::{Config, SyncSetting};
+use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
+use tokio::net::TcpListener;
+use tracing_subscriber::EnvFilter;
+
+/// A relay for live drawing.
+#[derive(Parser)]
+#[command(name = "inkrelay", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start the relay
+    Serve(Box<Config>),
+    #[command(flatten)]
+    Client(inkrelay_client::command::Command),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
+    let filter = EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let result = match cli.command {
+        Command::Serve(config) => serve(*config),
+        Command::Client(command) => client(command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("inkrelay: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(config: Config) -> Result<(), String> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if config.workers > 0 {
+        runtime.worker_threads(config.workers);
+    }
+    let runtime = runtime.enable_all().build().map_err(|error| format!("cannot start threads: {error}"))?;
+    runtime.block_on(async {
+        let listen = config.listen;
+        let listener = TcpListener::bind(listen).await.map_err(|error| {
+            format!("cannot listen on {listen}: {error}; choose another address with --listen")
+        })?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let store = open_store(&config).await?;
+        println!("Inkrelay listens on http://{address}");
+        println!("  {}", store.describe());
+        if !address.ip().is_loopback() {
+            println!("  whoever reaches this address can read and draw in every room");
+        }
+        if config.unlimited {
+            println!("  limits of rate and count are lifted: one client can exhaust this server");
+        }
+        inkrelay_server::run(config, store, listener, stop_signal()).await.map_err(|error| error.to_string())
+    })
+}
+
+fn client(command: inkrelay_client::command::Command) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    runtime.block_on(inkrelay_client::command::run(command)).map_err(|error| error.to_string())
+}
+
+async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {
+    if config.memory {
+        return Ok(Arc::new(MemoryStore::new()));
+    }
+    if let Some(url) = &config.redis {
+        let store =
+            RedisStore::connect(url, RedisConfig::default()).await.map_err(|error| error.to_string())?;
+        return Ok(Arc::new(store));
+    }
+    let policy = match config.sync {
+        SyncSetting::Always => SyncPolicy::Always,
+        SyncSetting::Interval => SyncPolicy::Interval,
+    };
+    Ok(Arc::new(EmbeddedStore::open(&config.data, policy).map_err(|error| error.to_string())?))
+}
+
+/// Waits for SIGTERM or SIGINT.
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        }
+        Err(error) => {
+            tracing::error!(%error, "cannot wait for SIGTERM; only Ctrl-C stops the server in good order");
+            drop(tokio::signal::ctrl_c().await);
+        }
+    }
+}

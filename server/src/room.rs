@@ -1,0 +1,482 @@
+//! A room that is live in this process: the tail of its log, the way in for draws, and who is here.
+//!
+//! A subscriber is a cursor into the log. It asks for what comes next and, when there is nothing, waits for
+//! the room to change; nothing is queued for it. Everything that can be decided without waiting is in
+//! [`tail`], [`cursor`] and [`presence`].
+
+mod append;
+pub mod cursor;
+pub mod feed;
+mod gossip;
+mod people;
+pub mod presence;
+pub mod tail;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use bytes::Bytes;
+use inkrelay_protocol::{After, Position, RoomId, Seq};
+use tokio::sync::{OnceCell, watch};
+
+use crate::lock::lock;
+use crate::store::{Chunk, Head, ReadLimit, Store, StoreError, identity_of};
+pub use append::{ANSWER_TIME, Answer, NotStored};
+use cursor::{Cursor, Diverged};
+pub use people::Attachment;
+use presence::{NodeId, Presence};
+use tail::{Offer, Tail, View};
+
+/// Records that a room reads of the end of its log when it comes to life, so that those who reconnect after
+/// a restart find what they lack in memory.
+const WARM_RECORDS: usize = 512;
+/// How much one read of the store brings when a room catches up.
+const CATCH_UP: ReadLimit = ReadLimit { records: 4096, bytes: 1024 * 1024 };
+
+/// What all rooms of this process share.
+pub struct Node {
+    /// Tells this process from the others on the same store.
+    pub id: NodeId,
+    /// Where the logs live.
+    pub store: Arc<dyn Store>,
+    /// What rooms are held to.
+    pub limits: RoomLimits,
+    /// Bytes of all tails together.
+    pub tail_bytes: AtomicUsize,
+}
+
+/// What a room is held to. 0 is no limit.
+#[derive(Clone, Copy, Debug)]
+pub struct RoomLimits {
+    /// Bytes of a room's recent records in memory.
+    pub tail_bytes: usize,
+    /// Bytes of a room's log.
+    pub room_bytes: u64,
+    /// Readers of one room on this node, and participants of one room in all.
+    pub sessions: usize,
+}
+
+/// See the module's documentation.
+pub struct Room {
+    id: RoomId,
+    node: Arc<Node>,
+    tail: Mutex<Tail>,
+    /// Bytes of the whole log, as the store last told.
+    bytes: AtomicU64,
+    /// Wakes cursors. What changed is looked up, so a reader that is late has missed nothing.
+    changed: watch::Sender<()>,
+    loaded: OnceCell<()>,
+    /// Requests to catch up that are not yet served.
+    catch_ups: AtomicUsize,
+    /// The tail may lack records that the store has.
+    is_stale: AtomicBool,
+    appends: Mutex<append::Appends>,
+    people: people::People,
+    /// Whoever holds the room now; it is not evicted meanwhile.
+    users: AtomicUsize,
+    /// Of these, those who read its log.
+    readers: AtomicUsize,
+    idle_since: Mutex<Instant>,
+}
+
+/// What a cursor gets next.
+#[derive(Debug)]
+pub enum Next {
+    /// The records after it; it stands behind them now.
+    Records {
+        /// The number of the first.
+        first: Seq,
+        /// In order.
+        records: Vec<Bytes>,
+    },
+    /// Nothing yet: wait for a change.
+    UpToDate,
+    /// The log is another than the one that was read.
+    Reset,
+}
+
+/// A reader of the whole log up to one head, part by part.
+#[derive(Clone, Copy, Debug)]
+pub struct LogReader {
+    next: Seq,
+    until: Position,
+}
+
+impl LogReader {
+    /// The head at which it ends.
+    pub const fn until(&self) -> Position {
+        self.until
+    }
+
+    /// Whether all parts are read.
+    pub fn is_done(&self) -> bool {
+        self.next > self.until.seq
+    }
+}
+
+/// Why a log could not be read to its end.
+#[derive(Debug)]
+pub enum LogError {
+    /// It is another log now: start over.
+    Changed,
+    /// The store did not answer.
+    Store(StoreError),
+}
+
+impl From<StoreError> for LogError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Room {
+    /// A room that knows nothing of its log yet; see [`Room::load`].
+    pub fn new(id: RoomId, node: Arc<Node>) -> Self {
+        Self {
+            tail: Mutex::new(Tail::new(Head::EMPTY.position, node.limits.tail_bytes)),
+            bytes: AtomicU64::new(0),
+            changed: watch::Sender::new(()),
+            loaded: OnceCell::new(),
+            catch_ups: AtomicUsize::new(0),
+            is_stale: AtomicBool::new(false),
+            appends: Mutex::default(),
+            people: people::People::default(),
+            users: AtomicUsize::new(0),
+            readers: AtomicUsize::new(0),
+            idle_since: Mutex::new(Instant::now()),
+            id,
+            node,
+        }
+    }
+
+    /// Its name.
+    pub const fn id(&self) -> &RoomId {
+        &self.id
+    }
+
+    /// The newest record known here.
+    pub fn head(&self) -> Position {
+        lock(&self.tail).head()
+    }
+
+    /// Bytes of the whole log, as the store last told.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the recent records in memory.
+    pub fn tail_bytes(&self) -> usize {
+        lock(&self.tail).bytes()
+    }
+
+    /// Wakes with every change of the log, of who is here, and of pointers.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Reads the end of the log, once for all who come at the same time.
+    ///
+    /// # Errors
+    /// When the store does not answer. The next caller tries again.
+    pub async fn load(&self) -> Result<(), StoreError> {
+        self.loaded.get_or_try_init(|| self.load_tail()).await?;
+        if self.is_stale.load(Ordering::Acquire) {
+            self.catch_up().await?;
+        }
+        Ok(())
+    }
+
+    async fn load_tail(&self) -> Result<(), StoreError> {
+        let head = self.node.store.head(&self.id).await?;
+        self.bytes.store(head.bytes, Ordering::Relaxed);
+        let warm_from = head.position.seq.get().saturating_sub(WARM_RECORDS as u64);
+        let base = match Seq::new(warm_from) {
+            Some(base) if base > Seq::START => {
+                let chunk = self.read(base, ReadLimit { records: 1, bytes: 0 }).await?;
+                chunk.records.first().map(|record| {
+                    let identity = identity_of(record);
+                    Position { epoch: chunk.head.position.epoch, seq: base, identity }
+                })
+            }
+            _ => Some(Position::start(head.position.epoch)),
+        };
+        self.change_tail(|tail| tail.reset(base.unwrap_or(head.position)));
+        self.catch_up().await
+    }
+
+    async fn read(&self, from: Seq, limit: ReadLimit) -> Result<Chunk, StoreError> {
+        self.node.store.read(&self.id, from, limit).await
+    }
+
+    fn change_tail<T>(&self, change: impl FnOnce(&mut Tail) -> T) -> T {
+        let (result, before, after) = {
+            let mut tail = lock(&self.tail);
+            let before = tail.bytes();
+            let result = change(&mut tail);
+            (result, before, tail.bytes())
+        };
+        self.node.tail_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        result
+    }
+
+    /// Forgets the oldest records in memory until at most that many bytes are left.
+    pub fn shrink_tail(&self, max_bytes: usize) {
+        self.change_tail(|tail| tail.shrink(max_bytes));
+    }
+
+    /// Takes records that follow `before`, from wherever they come first.
+    pub fn offer(self: &Arc<Self>, before: &Position, records: &[Bytes]) {
+        match self.change_tail(|tail| tail.offer(before, records)) {
+            Offer::Taken => {
+                self.changed.send_replace(());
+            }
+            Offer::Known => {}
+            Offer::Hole | Offer::Foreign => self.request_catch_up(),
+        }
+    }
+
+    /// Has the tail compared with the store, soon and in the background.
+    pub fn request_catch_up(self: &Arc<Self>) {
+        self.mark_stale();
+        if self.loaded.initialized() && self.catch_ups.fetch_add(1, Ordering::AcqRel) == 0 {
+            let room = Arc::clone(self);
+            tokio::spawn(async move { room.serve_catch_ups().await });
+        }
+    }
+
+    async fn serve_catch_ups(&self) {
+        loop {
+            let requests = self.catch_ups.load(Ordering::Acquire);
+            if let Err(error) = self.catch_up().await {
+                // The room stays stale, and the watchdog comes back to it.
+                tracing::warn!(room = %self.id, %error, "could not catch up with the store");
+            }
+            if self.catch_ups.compare_exchange(requests, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Notes that the tail may lack records that the store has. Whoever reads next catches up first.
+    pub fn mark_stale(&self) {
+        self.is_stale.store(true, Ordering::Release);
+    }
+
+    /// Whether the tail may lack records that the store has.
+    pub fn is_stale(&self) -> bool {
+        self.is_stale.load(Ordering::Acquire)
+    }
+
+    /// Reads from the store what the tail lacks. What matches goes on; what does not is reset.
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        loop {
+            self.is_stale.store(false, Ordering::Release);
+            let result = self.catch_up_step().await;
+            if !matches!(result, Ok(true)) {
+                self.is_stale.fetch_or(result.is_err(), Ordering::AcqRel);
+                return result.map(drop);
+            }
+        }
+    }
+
+    /// Returns whether there is more to read.
+    async fn catch_up_step(&self) -> Result<bool, StoreError> {
+        let before = self.head();
+        let mut cursor = Cursor::at(before);
+        let (read, head) = self.read_after(&mut cursor, CATCH_UP).await?;
+        self.bytes.store(head.bytes, Ordering::Relaxed);
+        let changed = self.change_tail(|tail| {
+            if tail.head() != before {
+                return false; // Somebody else took it further: look again.
+            }
+            match read {
+                Ok(records) => {
+                    let same = Position { epoch: head.position.epoch, ..before };
+                    tail.rename(same.epoch);
+                    tail.offer(&same, &records);
+                }
+                Err(Diverged) => {
+                    tracing::warn!(room = %self.id, ?before, now = ?head.position, "the log is another one now");
+                    tail.reset(head.position);
+                }
+            }
+            true
+        });
+        self.changed.send_replace(());
+        Ok(!changed || self.head().seq < head.position.seq)
+    }
+
+    /// Reads what follows the cursor, at least one record if there is any.
+    async fn read_after(
+        &self,
+        cursor: &mut Cursor,
+        limit: ReadLimit,
+    ) -> Result<(Result<Vec<Bytes>, Diverged>, Head), StoreError> {
+        loop {
+            let from = cursor.read_from();
+            // One more than asked for: the record at the cursor comes along.
+            let along = ReadLimit { records: limit.records.saturating_add(1), bytes: limit.bytes };
+            let chunk = self.read(from, along).await?;
+            let head = chunk.head;
+            let taken = cursor.take(chunk);
+            let has_more = head.position.seq > cursor.position().seq;
+            match taken {
+                Ok(records) if records.is_empty() && has_more => {
+                    // The record at the cursor was larger than the limit, and came alone.
+                    let chunk = self.read(from.next(), limit).await?;
+                    if chunk.head.position.epoch == head.position.epoch && !chunk.records.is_empty() {
+                        let position = cursor.position();
+                        let last =
+                            chunk.records.last().map_or(position.identity, |record| identity_of(record));
+                        let seq = position.seq.plus(chunk.records.len());
+                        *cursor = Cursor::at(Position { seq, identity: last, ..position });
+                        return Ok((Ok(chunk.records), chunk.head));
+                    }
+                }
+                taken => return Ok((taken, head)),
+            }
+        }
+    }
+
+    /// A cursor behind that place, or `None` where the log does not have it.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn cursor(&self, after: After) -> Result<Option<Cursor>, StoreError> {
+        let (seq, identity) = match after {
+            After::Start => return Ok(Some(Cursor::start(self.head().epoch))),
+            After::Seq(seq) => (seq, None),
+            After::Position(position) => (position.seq, Some(position.identity)),
+        };
+        let (epoch, known) = {
+            let tail = lock(&self.tail);
+            (tail.head().epoch, tail.identity(seq))
+        };
+        if let Some(known) = known.filter(|known| identity.is_none_or(|identity| identity == *known)) {
+            return Ok(Some(Cursor::at(Position { epoch, seq, identity: known })));
+        }
+        // The tail may be behind the store, or have forgotten so old a record: the store decides.
+        let chunk = self.read(seq, ReadLimit { records: 1, bytes: 0 }).await?;
+        let found = chunk.records.first().map(|record| identity_of(record));
+        Ok(found
+            .filter(|found| identity.is_none_or(|identity| identity == *found))
+            .map(|identity| Cursor::at(Position { epoch: chunk.head.position.epoch, seq, identity })))
+    }
+
+    /// What follows a cursor; it is moved behind what is returned.
+    ///
+    /// # Errors
+    /// When the store has to be read and does not answer.
+    pub async fn next(self: &Arc<Self>, cursor: &mut Cursor, limit: ReadLimit) -> Result<Next, StoreError> {
+        let first = cursor.position().seq.next();
+        let view = lock(&self.tail).after(&cursor.position(), limit.records, limit.bytes);
+        match view {
+            View::Records(records, position) => {
+                *cursor = Cursor::at(position);
+                return Ok(Next::Records { first, records });
+            }
+            View::UpToDate => return Ok(Next::UpToDate),
+            View::Elsewhere => {}
+        }
+        let (read, store_head) = self.read_after(cursor, limit).await?;
+        let head = self.head();
+        if store_head.position.epoch != head.epoch || store_head.position.seq > head.seq {
+            self.request_catch_up();
+        }
+        Ok(match read {
+            Ok(records) if records.is_empty() => Next::UpToDate,
+            Ok(records) => Next::Records { first, records },
+            Err(Diverged) => Next::Reset,
+        })
+    }
+
+    /// Begins to read the whole log.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn log(&self) -> Result<LogReader, StoreError> {
+        let head = self.node.store.head(&self.id).await?;
+        Ok(LogReader { next: Seq::START.next(), until: head.position })
+    }
+
+    /// Reads the next part of the log.
+    ///
+    /// # Errors
+    /// When the store does not answer, or has another log meanwhile.
+    pub async fn read_log(&self, reader: &mut LogReader, limit: ReadLimit) -> Result<Vec<Bytes>, LogError> {
+        let mut chunk = self.read(reader.next, limit).await?;
+        if chunk.head.position.epoch != reader.until.epoch {
+            return Err(LogError::Changed);
+        }
+        let left = reader.until.seq.get().saturating_sub(reader.next.previous().get());
+        chunk.records.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        reader.next = reader.next.plus(chunk.records.len());
+        match chunk.records.last() {
+            Some(last) if reader.is_done() && identity_of(last) != reader.until.identity => {
+                Err(LogError::Changed)
+            }
+            None if !reader.is_done() => Err(LogError::Changed),
+            _ => Ok(chunk.records),
+        }
+    }
+
+    /// Somebody holds the room now.
+    pub(crate) fn enter(&self) {
+        self.users.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Somebody let go of it.
+    pub(crate) fn leave(&self) {
+        *lock(&self.idle_since) = Instant::now();
+        self.users.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// One more reads its log, unless as many do as may.
+    pub(crate) fn start_reading(&self) -> bool {
+        let max = self.node.limits.sessions;
+        let readers = self.readers.fetch_add(1, Ordering::AcqRel);
+        if max != 0 && readers >= max {
+            self.readers.fetch_sub(1, Ordering::AcqRel);
+            return false;
+        }
+        true
+    }
+
+    /// One less reads its log.
+    pub(crate) fn stop_reading(&self) {
+        self.readers.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether anybody reads its log here.
+    pub fn has_readers(&self) -> bool {
+        self.readers.load(Ordering::Acquire) > 0
+    }
+
+    /// Since when nobody holds it, nobody is present and nothing waits for the store.
+    pub fn idle_since(&self) -> Option<Instant> {
+        let busy = self.users.load(Ordering::Acquire) > 0
+            || lock(&self.appends).is_busy()
+            || self.catch_ups.load(Ordering::Acquire) > 0
+            || self.people.any_here();
+        if busy { None } else { Some(*lock(&self.idle_since)) }
+    }
+
+    /// Compares with what the store says its head is.
+    pub fn compare(self: &Arc<Self>, head: &Head) {
+        let here = self.head();
+        if here.epoch != head.position.epoch || here.seq < head.position.seq || !here.matches(&head.position)
+        {
+            // An append that is about to be offered looks the same; the catch-up then finds nothing to do.
+            self.request_catch_up();
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.node.tail_bytes.fetch_sub(self.tail_bytes(), Ordering::Relaxed);
+    }
+}
+
+type RoomPresence = Mutex<Presence<Attachment>>;

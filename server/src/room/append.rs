@@ -1,0 +1,204 @@
+//! The append path of a room: what waits while one append is in flight goes together in the next.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use inkrelay_protocol::Position;
+use tokio::sync::oneshot;
+
+use super::Room;
+use crate::lock::lock;
+use crate::store::{Batch, Gap, StoreError, Stored, identity_of};
+
+/// Within this time every batch is answered, if only with "unknown".
+pub const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Records that one append takes together at most.
+const GROUP_RECORDS: usize = 8192;
+/// Bytes that one append takes together at most.
+const GROUP_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes that may wait in one room; what comes then is refused.
+const WAITING_BYTES: usize = 8 * 1024 * 1024;
+
+/// Why a batch is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotStored {
+    /// A number before it is missing. Nothing of it is kept.
+    Gap(Gap),
+    /// The room holds as many bytes as it may. Nothing of it is kept.
+    RoomFull,
+    /// The store has no space. Nothing of it is kept.
+    StoreFull,
+    /// More waits for the store than may. Nothing of it is kept.
+    Overloaded,
+    /// The store gave no answer: it may or may not be stored.
+    Unknown,
+}
+
+/// A batch that is stored, and the head after it.
+pub type Answer = Result<(Stored, Position), NotStored>;
+
+/// A batch that waits for the store.
+pub struct Waiting {
+    pub batch: Batch,
+    pub bytes: usize,
+    pub reply: oneshot::Sender<Answer>,
+}
+
+/// What waits, and whether somebody is at work on it.
+#[derive(Default)]
+pub struct Appends {
+    waiting: std::collections::VecDeque<Waiting>,
+    bytes: usize,
+    busy: bool,
+}
+
+impl Appends {
+    /// Whether an append waits or is in flight.
+    pub fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Adds a batch. Returns whether the caller is to set somebody to work.
+    ///
+    /// # Errors
+    /// Gives the batch back when too much waits already.
+    pub fn push(&mut self, waiting: Waiting) -> Result<bool, Waiting> {
+        if self.bytes + waiting.bytes > WAITING_BYTES && !self.waiting.is_empty() {
+            return Err(waiting);
+        }
+        self.bytes += waiting.bytes;
+        self.waiting.push_back(waiting);
+        Ok(!std::mem::replace(&mut self.busy, true))
+    }
+
+    /// Takes what goes together in the next append; empty when the work is done.
+    pub fn take_group(&mut self) -> Vec<Waiting> {
+        let (mut records, mut bytes) = (0, 0);
+        let mut group = Vec::new();
+        while let Some(next) = self.waiting.front() {
+            records += next.batch.records.len();
+            bytes += next.bytes;
+            if !group.is_empty() && (records > GROUP_RECORDS || bytes > GROUP_BYTES) {
+                break;
+            }
+            let Some(next) = self.waiting.pop_front() else { break };
+            self.bytes -= next.bytes;
+            group.push(next);
+        }
+        self.busy = !group.is_empty();
+        group
+    }
+}
+
+impl Room {
+    /// Gives a batch to the store, together with whatever else waits. What the receiver yields is the answer;
+    /// whoever gives up on it before learns nothing, and the batch may be stored all the same.
+    pub fn append(self: &Arc<Self>, batch: Batch) -> oneshot::Receiver<Answer> {
+        let (reply, answer) = oneshot::channel();
+        let bytes = batch.records.iter().map(bytes::Bytes::len).sum();
+        let pushed = lock(&self.appends).push(Waiting { batch, bytes, reply });
+        match pushed {
+            Ok(true) => {
+                let room = Arc::clone(self);
+                tokio::spawn(async move { room.work_on_appends().await });
+            }
+            Ok(false) => {}
+            Err(waiting) => self::answer(waiting.reply, Err(NotStored::Overloaded)),
+        }
+        answer
+    }
+
+    async fn work_on_appends(self: &Arc<Self>) {
+        loop {
+            let group = lock(&self.appends).take_group();
+            if group.is_empty() {
+                return;
+            }
+            let group = self.refuse_what_does_not_fit(group).await;
+            if !group.is_empty() {
+                self.append_group(group).await;
+            }
+        }
+    }
+
+    /// A full room still answers retries of what it has.
+    async fn refuse_what_does_not_fit(&self, group: Vec<Waiting>) -> Vec<Waiting> {
+        let max = self.node.limits.room_bytes;
+        let group_bytes: u64 = group.iter().map(|waiting| waiting.bytes as u64).sum();
+        let mut bytes = self.bytes();
+        if max == 0 || bytes + group_bytes <= max {
+            return group;
+        }
+        let mut fitting = Vec::with_capacity(group.len());
+        for waiting in group {
+            let Batch { author, .. } = waiting.batch;
+            if bytes + waiting.bytes as u64 <= max {
+                bytes += waiting.bytes as u64;
+                fitting.push(waiting);
+                continue;
+            }
+            let last_n =
+                if author.is_anonymous() { Ok(0) } else { self.node.store.last_n(&self.id, author).await };
+            match last_n {
+                Ok(last_n) if waiting.batch.last_n() <= last_n => fitting.push(waiting),
+                Ok(_) => answer(waiting.reply, Err(NotStored::RoomFull)),
+                Err(_) => answer(waiting.reply, Err(NotStored::Unknown)),
+            }
+        }
+        fitting
+    }
+
+    async fn append_group(self: &Arc<Self>, group: Vec<Waiting>) {
+        let (batches, replies): (Vec<Batch>, Vec<_>) =
+            group.into_iter().map(|waiting| (waiting.batch, waiting.reply)).unzip();
+        let appended = tokio::time::timeout(ANSWER_TIME, self.node.store.append(&self.id, &batches)).await;
+        let appended = match appended {
+            Ok(Ok(appended)) => appended,
+            Ok(Err(StoreError::Full(reason))) => {
+                tracing::error!(room = %self.id, reason, "the store has no space left");
+                return answer_all(replies, NotStored::StoreFull);
+            }
+            Ok(Err(StoreError::Unavailable(reason))) => {
+                tracing::warn!(room = %self.id, reason, "the store gave no answer to an append");
+                self.request_catch_up();
+                return answer_all(replies, NotStored::Unknown);
+            }
+            Err(_) => {
+                tracing::warn!(room = %self.id, "the store gave no answer to an append in time");
+                self.request_catch_up();
+                return answer_all(replies, NotStored::Unknown);
+            }
+        };
+        self.bytes.store(appended.bytes, Ordering::Relaxed);
+        let new = |(batch, outcome): (&Batch, &Result<Stored, Gap>)| {
+            let new = outcome.as_ref().map_or(0, |stored| stored.new);
+            batch.records[batch.records.len() - new..].to_vec()
+        };
+        let records: Vec<_> = batches.iter().zip(&appended.outcomes).flat_map(new).collect();
+        self.offer(&appended.before, &records);
+        let head = records.last().map_or(appended.before, |last| Position {
+            epoch: appended.epoch,
+            seq: appended.before.seq.plus(records.len()),
+            identity: identity_of(last),
+        });
+        if self.head().seq < head.seq {
+            // Known batches may stand behind records that this node has not seen.
+            self.request_catch_up();
+        }
+        for (reply, outcome) in replies.into_iter().zip(appended.outcomes) {
+            answer(reply, outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
+        }
+    }
+}
+
+fn answer_all(replies: Vec<oneshot::Sender<Answer>>, why: NotStored) {
+    for reply in replies {
+        answer(reply, Err(why));
+    }
+}
+
+/// Whoever asked may be gone; then nobody needs the answer.
+fn answer(reply: oneshot::Sender<Answer>, answer: Answer) {
+    let _ = reply.send(answer);
+}

@@ -1,0 +1,326 @@
+//! A session: one participant's attachment to a room, whatever its transport.
+//!
+//! What all transports do alike is here: tickets, the door for draws, rates, and what is answered to a batch.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use inkrelay_protocol::draw::{BatchError, Drawer, Refusal, check_batch};
+use inkrelay_protocol::limits::{DrawLimits, SAFE_INTEGER_MAX};
+use inkrelay_protocol::{ClientId, ErrorCode, Identity, Position, Record, Role, RoomId, SessionLimits};
+use tokio::sync::{oneshot, watch};
+
+use crate::access::{Origins, Tickets};
+use crate::config::Config;
+use crate::hub::{Hub, NoEntry, RoomHandle};
+use crate::random;
+use crate::room::{ANSWER_TIME, Answer, NotStored, Room};
+use crate::store::{Batch, StoreError, Stored};
+
+/// After which a client that came too early tries again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What every connection of this server shares.
+pub struct Relay {
+    /// The settings, with `--unlimited` carried out.
+    pub config: Config,
+    /// The live rooms.
+    pub hub: Arc<Hub>,
+    /// Whose pages may connect.
+    pub origins: Origins,
+    tickets: Tickets,
+    rates: Option<Rates>,
+    draining: watch::Receiver<bool>,
+    last_at: AtomicU64,
+}
+
+struct Rates {
+    clients: DefaultKeyedRateLimiter<ClientId>,
+    addresses: DefaultKeyedRateLimiter<IpAddr>,
+    clock: DefaultClock,
+}
+
+/// Why something was refused, for whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The stable code.
+    pub code: ErrorCode,
+    /// In plain words.
+    pub message: Cow<'static, str>,
+    /// When to try again.
+    pub retry: Option<Duration>,
+    /// The place in its batch of the draw that is refused, from 0.
+    pub index: Option<usize>,
+    /// For a gap: the number expected.
+    pub expected: Option<u64>,
+}
+
+impl Refused {
+    /// With a code and a reason, and when to try again where that helps.
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        let retry = (code.remedy() == inkrelay_protocol::code::Remedy::Retry).then_some(RETRY);
+        Self { code, message: message.into(), retry, index: None, expected: None }
+    }
+
+    /// Bytes that cannot be read.
+    pub fn malformed(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::Malformed, message)
+    }
+}
+
+impl From<NoEntry> for Refused {
+    fn from(why: NoEntry) -> Self {
+        match why {
+            NoEntry::TooManyRooms => Self::new(ErrorCode::TooManyRooms, "as many rooms are live as may be"),
+            NoEntry::Draining => Self::draining(),
+            NoEntry::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        // What exactly is wrong with the store is for the log, not for the public.
+        tracing::warn!(%error, "the store did not answer");
+        Self::new(ErrorCode::StoreUnavailable, "the store gives no answer")
+    }
+}
+
+impl From<BatchError> for Refused {
+    fn from(error: BatchError) -> Self {
+        let (code, index) = match &error {
+            BatchError::Malformed(_) => (ErrorCode::Malformed, None),
+            BatchError::TooMany { .. } => (ErrorCode::TooLarge, Some(0)),
+            BatchError::Draw { index, refusal } => {
+                let code = match refusal {
+                    Refusal::Invalid(_) => ErrorCode::InvalidDraw,
+                    Refusal::TooLarge { .. } => ErrorCode::TooLarge,
+                    Refusal::Forbidden(_) => ErrorCode::Forbidden,
+                };
+                (code, Some(*index))
+            }
+        };
+        Self { index, ..Self::new(code, error.to_string()) }
+    }
+}
+
+impl From<NotStored> for Refused {
+    fn from(why: NotStored) -> Self {
+        match why {
+            NotStored::Gap(gap) => Self {
+                expected: Some(gap.expected),
+                ..Self::new(ErrorCode::Gap, format!("n leaves a gap: {} is expected", gap.expected))
+            },
+            NotStored::RoomFull => Self::new(ErrorCode::RoomFull, "the room holds as many bytes as it may"),
+            NotStored::StoreFull => Self::new(ErrorCode::StoreFull, "the store has no space left"),
+            NotStored::Overloaded => Self::new(ErrorCode::RateLimited, "more waits for the store than may"),
+            NotStored::Unknown => {
+                Self::new(ErrorCode::StoreUnavailable, "the store gives no answer: send the same again")
+            }
+        }
+    }
+}
+
+impl Refused {
+    /// The server is going away.
+    pub fn draining() -> Self {
+        Self { retry: Some(spread_retry()), ..Self::new(ErrorCode::Draining, "the server is going away") }
+    }
+}
+
+/// When a client that is sent away comes back: spread, so that not all come at once.
+pub fn spread_retry() -> Duration {
+    Duration::from_millis(200 + random::u64() % 2800)
+}
+
+/// A client, as its ticket says.
+pub struct Identified {
+    /// Who.
+    pub client: ClientId,
+    /// The ticket that resumes it.
+    pub ticket: String,
+    /// Whether it was given out before.
+    pub is_resumed: bool,
+}
+
+/// Waits until the server is told to stop.
+pub struct Draining(watch::Receiver<bool>);
+
+impl Draining {
+    /// Ready from then on.
+    pub async fn begun(&mut self) {
+        // The sender lives as long as the server; without it there is nothing left to serve.
+        drop(self.0.wait_for(|is_draining| *is_draining).await);
+    }
+
+    /// Whether it was told already.
+    pub fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
+}
+
+/// Draws that were checked, on their way to the store.
+pub struct Submitted(oneshot::Receiver<Answer>);
+
+impl Submitted {
+    /// Waits for the store, but not longer than every batch is answered in.
+    ///
+    /// # Errors
+    /// Why the batch is not, or may not be, stored.
+    pub async fn answer(self) -> Result<(Stored, Position), NotStored> {
+        match tokio::time::timeout(ANSWER_TIME, self.0).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => Err(NotStored::Unknown),
+        }
+    }
+}
+
+impl Relay {
+    /// Over a hub, with the secret that signs tickets.
+    pub fn new(config: Config, hub: Arc<Hub>, secret: &[u8], draining: watch::Receiver<bool>) -> Self {
+        let rate = std::num::NonZeroU32::new(config.limits.max_rate);
+        let rates = rate.map(|rate| {
+            let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(TWO));
+            Rates {
+                clients: RateLimiter::dashmap(quota),
+                addresses: RateLimiter::dashmap(quota),
+                clock: DefaultClock::default(),
+            }
+        });
+        let (origins, tickets) = (Origins::new(config.allow_origin.clone()), Tickets::new(secret));
+        Self { config, hub, origins, tickets, rates, draining, last_at: AtomicU64::new(0) }
+    }
+
+    /// For waiting until the server is told to stop.
+    pub fn draining(&self) -> Draining {
+        Draining(self.draining.clone())
+    }
+
+    /// Whether the server was told to stop.
+    pub fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// Forgets the rates of those who have not come for a while.
+    pub fn forget_old_rates(&self) {
+        if let Some(rates) = &self.rates {
+            rates.clients.retain_recent();
+            rates.addresses.retain_recent();
+        }
+    }
+
+    /// Who presents that ticket, or a new client when none is presented.
+    ///
+    /// # Errors
+    /// A ticket that is not of this room and server never becomes a new id in silence.
+    pub fn identify(&self, room: &RoomId, ticket: Option<&str>) -> Result<Identified, Refused> {
+        let Some(ticket) = ticket else {
+            let (client, ticket) = self.tickets.issue(room);
+            return Ok(Identified { client, ticket, is_resumed: false });
+        };
+        match self.tickets.verify(room, ticket) {
+            Some(client) => Ok(Identified { client, ticket: ticket.to_owned(), is_resumed: true }),
+            None => Err(Refused::new(ErrorCode::InvalidTicket, "the ticket is not of this room and server")),
+        }
+    }
+
+    /// What a client may do.
+    pub const fn role(&self) -> Role {
+        self.config.role
+    }
+
+    /// Enters a room.
+    ///
+    /// # Errors
+    /// Why it cannot be entered.
+    pub async fn enter(&self, room: &RoomId) -> Result<RoomHandle, Refused> {
+        let entered = tokio::time::timeout(ANSWER_TIME, self.hub.enter(room)).await;
+        Ok(entered.map_err(|_| StoreError::Unavailable("no answer in time".to_owned()))??)
+    }
+
+    /// What a session is told to keep to.
+    ///
+    /// # Errors
+    /// When the store does not say how far the client's numbering went.
+    pub async fn limits(&self, room: &Room, who: &Identified) -> Result<SessionLimits, Refused> {
+        let limits = &self.config.limits;
+        let last_n = if who.is_resumed { self.hub.store().last_n(room.id(), who.client).await? } else { 0 };
+        Ok(SessionLimits {
+            bytes_per_draw: limits.max_draw,
+            draws_per_batch: limits.max_batch as u64,
+            bytes_per_message: limits.max_message,
+            batches_per_second: limits.max_rate.into(),
+            last_n,
+        })
+    }
+
+    /// Counts one batch against the rate of its author over all transports.
+    ///
+    /// # Errors
+    /// When it comes too fast, with the time after which it would not.
+    pub fn check_rate(&self, author: ClientId, address: IpAddr) -> Result<(), Refused> {
+        let Some(rates) = &self.rates else { return Ok(()) };
+        let checked = if author.is_anonymous() {
+            rates.addresses.check_key(&address)
+        } else {
+            rates.clients.check_key(&author)
+        };
+        checked.map(drop).map_err(|until| Refused {
+            retry: Some(until.wait_time_from(rates.clock.now()).max(Duration::from_millis(1))),
+            ..Refused::new(ErrorCode::RateLimited, "batches come faster than allowed")
+        })
+    }
+
+    /// Checks `[draw, …]` and gives it to the store. The draws' bytes are copied here, once, and never
+    /// re-encoded. `n` numbers the first; anonymous draws get numbers of their own.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; nothing of the batch is kept then.
+    pub fn submit(
+        &self,
+        room: &Arc<Room>,
+        author: ClientId,
+        n: u64,
+        draws: &[u8],
+    ) -> Result<Submitted, Refused> {
+        let limits: DrawLimits = self.config.limits.draws();
+        let draws = check_batch(draws, &limits, Drawer { client: author, role: self.role() })?;
+        if n > SAFE_INTEGER_MAX - draws.len() as u64 {
+            return Err(Refused::malformed("the numbers of the batch pass 2^53 - 1"));
+        }
+        let at = self.now();
+        let bytes: usize = draws.iter().map(|draw| draw.len() + Record::OVERHEAD_BYTES).sum();
+        let mut encoded = Vec::with_capacity(bytes);
+        let mut ends = Vec::with_capacity(draws.len());
+        for (index, draw) in draws.iter().enumerate() {
+            let n = if author.is_anonymous() { anonymous_n() } else { n + index as u64 };
+            Record { identity: Identity { author, n, at }, draw }.encode(&mut encoded);
+            ends.push(encoded.len());
+        }
+        let mut encoded = Bytes::from(encoded);
+        let mut start = 0;
+        let split = |end: usize| encoded.split_to(end - std::mem::replace(&mut start, end));
+        let records = ends.into_iter().map(split).collect();
+        Ok(Submitted(room.append(Batch { author, first_n: n, records })))
+    }
+
+    /// Milliseconds since 1970; never less than it was, also when the clock is set back.
+    fn now(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX).min(SAFE_INTEGER_MAX);
+        self.last_at.fetch_max(now, Ordering::Relaxed).max(now)
+    }
+}
+
+const TWO: std::num::NonZeroU32 = std::num::NonZeroU32::MIN.saturating_add(1);
+
+/// 53 random bits: unique in a room without asking anyone, but for one case in 180 million in a room of ten thousand.
+fn anonymous_n() -> u64 {
+    (random::u64() & SAFE_INTEGER_MAX).max(1)
+}

@@ -1,0 +1,28 @@
+//! The transports: the only files that know axum. WebSocket, long polling and server-sent events are three thin
+//! faces of a cursor.
+
+mod draws;
+mod encoding;
+mod events;
+mod http;
+mod listener;
+mod long_poll;
+mod problem;
+mod snapshot;
+mod websocket;
+
+pub use listener::Server;
+pub use websocket::configure as configure_websocket;
+
+use inkrelay_protocol::Position;
+
+use crate::store::ReadLimit;
+
+/// What one message to a reader holds at most: a slow reader has the stall time for so much.
+const MESSAGE: ReadLimit = ReadLimit { records: 2048, bytes: 64 * 1024 };
+
+/// A position as it stands in JSON objects: the same five numbers as in frames.
+fn position_array(position: &Position) -> [u64; 5] {
+    let identity = position.identity;
+    [position.epoch.get(), position.seq.get(), identity.author.get(), identity.n, identity.at]
+}

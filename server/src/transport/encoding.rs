@@ -1,0 +1,66 @@
+//! MessagePack or JSON, as each side asks.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use inkrelay_protocol::json;
+
+/// How draws and records are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Stored bytes go out unchanged.
+    MessagePack,
+    /// Costs a transcode.
+    Json,
+}
+
+const MESSAGE_PACK: &str = "application/msgpack";
+const JSON: &str = "application/json";
+
+impl Encoding {
+    /// What `Accept` (RFC 9110, section 12.5.1) asks for: the first of both that it names, and JSON when it
+    /// names neither.
+    pub fn accepted(headers: &HeaderMap) -> Self {
+        let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).find_map(Self::of).unwrap_or(Self::Json)
+    }
+
+    /// What `Content-Type` says a body is.
+    pub fn of_body(headers: &HeaderMap) -> Option<Self> {
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).and_then(Self::of)
+    }
+
+    fn of(media_type: &str) -> Option<Self> {
+        let name = media_type.split(';').next().unwrap_or_default().trim();
+        if name.eq_ignore_ascii_case(MESSAGE_PACK) {
+            Some(Self::MessagePack)
+        } else if name.eq_ignore_ascii_case(JSON) {
+            Some(Self::Json)
+        } else {
+            None
+        }
+    }
+
+    /// For `Content-Type`.
+    pub const fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::MessagePack => MESSAGE_PACK,
+            Self::Json => JSON,
+        })
+    }
+
+    /// MessagePack that this server made, in this encoding.
+    pub fn encode(self, message_pack: Bytes) -> Bytes {
+        match self {
+            Self::MessagePack => message_pack,
+            Self::Json => {
+                let mut text = Vec::with_capacity(message_pack.len() * 2);
+                if let Err(error) = json::from_msgpack(&message_pack, &mut text) {
+                    // Frames and records are well-formed; a stored draw that is not came past the door.
+                    tracing::error!(%error, "something stored cannot be told in JSON");
+                    return Bytes::from_static(b"null");
+                }
+                text.into()
+            }
+        }
+    }
+}

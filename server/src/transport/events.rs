@@ -1,0 +1,146 @@
+//! Server-sent events (WHATWG HTML, section 9.2): one record each, its position as the id.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use inkrelay_protocol::frame::write_records;
+use inkrelay_protocol::{After, ErrorCode, Position, Seq, msgpack};
+use tokio::sync::watch;
+
+use super::MESSAGE;
+use super::encoding::Encoding;
+use super::http::{RoomName, Shared, crowded};
+use super::long_poll::after;
+use super::problem::Problem;
+use crate::hub::ReaderHandle;
+use crate::room::feed::{Fed, Feed};
+use crate::session::{Draining, Relay};
+use crate::store::identity_of;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// A comment, which readers ignore and proxies count as a sign of life.
+const COMMENT: &[u8] = b":\n\n";
+/// A store that did not answer is asked again after this time.
+const STORE_RETRY: Duration = Duration::from_millis(500);
+
+/// Streams a room's records.
+pub async fn stream(
+    State(relay): Shared,
+    RoomName(room): RoomName,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let query = Query::<Vec<(String, String)>>::try_from_uri(&uri)
+        .map_err(|_| Problem::new(ErrorCode::Malformed, "the query cannot be read"))?;
+    let asked = query.iter().find(|(key, _)| key == "after").map(|(_, value)| value.as_str());
+    let last_id =
+        headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|id| !id.is_empty());
+    let after: After = after(last_id.or(asked))?;
+
+    let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
+    let feed = Feed::open(&reading, after).await?;
+    let (changes, draining) = (reading.changes(), relay.draining());
+    let state = Events {
+        relay,
+        reading,
+        feed,
+        changes,
+        draining,
+        ready: VecDeque::from([Bytes::from_static(COMMENT)]),
+    };
+    let body = Body::from_stream(futures_util::stream::unfold(state, |mut state| async {
+        let chunk = state.next().await?;
+        Some((Ok::<_, Infallible>(chunk), state))
+    }));
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        // nginx would otherwise hold events back until its buffer is full.
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    Ok((headers, body).into_response())
+}
+
+struct Events {
+    relay: Arc<Relay>,
+    reading: ReaderHandle,
+    feed: Feed,
+    changes: watch::Receiver<()>,
+    draining: Draining,
+    ready: VecDeque<Bytes>,
+}
+
+impl Events {
+    /// The next bytes; `None` ends the stream, and the reader comes back with its last id.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Some(ready);
+            }
+            if self.draining.has_begun() {
+                return None;
+            }
+            if let Err(error) = self.step().await {
+                tracing::warn!(%error, "events wait for the store");
+                tokio::time::sleep(STORE_RETRY).await;
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), crate::store::StoreError> {
+        self.changes.borrow_and_update();
+        match self.feed.next(&self.reading, MESSAGE).await? {
+            Fed::Records { first, records, position } => {
+                self.ready.push_back(record_events(first, &position, &records));
+            }
+            Fed::Reset { until, records, more } => self.ready.push_back(reset_event(&until, &records, more)),
+            Fed::UpToDate => {
+                let quiet = tokio::time::sleep(self.relay.config.times.heartbeat);
+                tokio::select! {
+                    _ = self.changes.changed() => {}
+                    () = self.draining.begun() => {}
+                    () = quiet => self.ready.push_back(Bytes::from_static(COMMENT)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn record_events(first: Seq, last: &Position, records: &[Bytes]) -> Bytes {
+    let mut out = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        let id = Position { epoch: last.epoch, seq: first.plus(index), identity: identity_of(record) };
+        write_event(&mut out, None, &id, &Encoding::Json.encode(record.clone()));
+    }
+    out.into()
+}
+
+fn reset_event(until: &Position, records: &[Bytes], more: bool) -> Bytes {
+    let mut data = Vec::new();
+    msgpack::write_array(&mut data, 4);
+    msgpack::write_uint(&mut data, until.epoch.get());
+    msgpack::write_uint(&mut data, until.seq.get());
+    write_records(&mut data, records);
+    msgpack::write_bool(&mut data, more);
+    let mut out = Vec::new();
+    write_event(&mut out, Some("reset"), until, &Encoding::Json.encode(data.into()));
+    out.into()
+}
+
+/// JSON as it is written here has no line breaks, so that one data line holds it.
+fn write_event(out: &mut Vec<u8>, name: Option<&str>, id: &Position, json: &[u8]) {
+    if let Some(name) = name {
+        out.extend_from_slice(format!("event: {name}\n").as_bytes());
+    }
+    out.extend_from_slice(format!("id: {id}\ndata: ").as_bytes());
+    out.extend_from_slice(json);
+    out.extend_from_slice(b"\n\n");
+}

@@ -1,0 +1,247 @@
+//! The addresses over HTTP, and what all of them share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequestParts, Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router, middleware};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use inkrelay_protocol::{ErrorCode, Profile, RoomId};
+use serde_json::{Value, json};
+use tower_http::compression::CompressionLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use super::encoding::Encoding;
+use super::problem::Problem;
+use super::{draws, events, long_poll, position_array, snapshot, websocket};
+use crate::session::{Refused, Relay};
+
+/// What the state of every handler is.
+pub type Shared = State<Arc<Relay>>;
+
+/// The header with a client's ticket.
+pub const TICKET: HeaderName = HeaderName::from_static("inkrelay-ticket");
+/// The header with the number of a batch's first draw.
+pub const N: HeaderName = HeaderName::from_static("inkrelay-n");
+/// The header with the position behind an answer.
+pub const POSITION: HeaderName = HeaderName::from_static("inkrelay-position");
+/// The header with the newest sequence number.
+pub const HEAD: HeaderName = HeaderName::from_static("inkrelay-head");
+
+/// A store that does not say in this time that it is well is not.
+const CHECK_TIME: Duration = Duration::from_secs(2);
+/// Browsers ask again whether another origin may call after this time.
+const CORS_MAX_AGE: Duration = Duration::from_secs(3600);
+
+/// All addresses.
+pub fn router(relay: Arc<Relay>) -> Router {
+    let room = Router::new()
+        .route("/", get(room_info))
+        .route("/sessions", post(open_session))
+        .route("/draws", get(long_poll::poll).post(draws::post))
+        .route("/events", get(events::stream))
+        .route("/snapshot", get(snapshot::get).layer(CompressionLayer::new().gzip(true)))
+        .route("/ws", get(websocket::upgrade))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&relay), check_origin));
+    Router::new()
+        .route("/", get(about))
+        .route("/healthz", get(|| async { Json(json!({"status": "ok"})) }))
+        .route("/readyz", get(ready))
+        .nest("/v1/rooms/{room}", room)
+        .fallback(|| async { Problem::new(ErrorCode::NotFound, "there is nothing at this address") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(ErrorCode::MethodNotAllowed, "this address takes other methods")
+        })
+        .layer(cors(&relay))
+        .with_state(relay)
+}
+
+fn cors(relay: &Arc<Relay>) -> CorsLayer {
+    let listed = {
+        let relay = Arc::clone(relay);
+        move |origin: &HeaderValue, _: &Parts| origin.to_str().is_ok_and(|origin| relay.origins.lists(origin))
+    };
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(listed))
+        .allow_methods([Method::GET, Method::POST])
+        .allow_headers([header::CONTENT_TYPE, header::ACCEPT, header::AUTHORIZATION, TICKET, N])
+        .expose_headers([POSITION, HEAD, header::ETAG, header::RETRY_AFTER])
+        .max_age(CORS_MAX_AGE)
+}
+
+/// Keeps pages of foreign origins from doing anything: CORS alone would only keep them from reading.
+async fn check_origin(
+    State(relay): Shared,
+    request: axum::extract::Request,
+    next: middleware::Next,
+) -> Result<Response, Problem> {
+    let is_admitted = {
+        let text =
+            |name| request.headers().get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
+        relay.origins.admit(text(header::ORIGIN), text(header::HOST))
+    };
+    if !is_admitted {
+        return Err(Problem::new(ErrorCode::OriginRefused, "pages of this origin may not connect here"));
+    }
+    Ok(next.run(request).await)
+}
+
+/// The room that an address names.
+pub struct RoomName(pub RoomId);
+
+impl<S: Send + Sync> FromRequestParts<S> for RoomName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::new(ErrorCode::Malformed, "the room's name is no valid text"))?;
+        name.parse().map(Self).map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
+            Problem::new(ErrorCode::Malformed, error.to_string())
+        })
+    }
+}
+
+/// The ticket that a request carries.
+///
+/// # Errors
+/// When it cannot be one.
+pub fn ticket(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    headers
+        .get(TICKET)
+        .map(|value| {
+            value.to_str().map_err(|_| Problem::new(ErrorCode::InvalidTicket, "the ticket is no plain text"))
+        })
+        .transpose()
+}
+
+/// A request's body, whole, within its size and its time.
+///
+/// # Errors
+/// When it is too large, does not end in time, or breaks off.
+pub async fn body(relay: &Relay, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let max = relay.config.limits.message_bytes();
+    let too_large = || Problem::new(ErrorCode::TooLarge, format!("a body has at most {max} bytes"));
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(relay.config.times.body_time, to_bytes(body, max)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) => {
+            let is_too_large = std::error::Error::source(&error)
+                .is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
+            Err(if is_too_large {
+                too_large()
+            } else {
+                Problem::new(ErrorCode::Malformed, "the body broke off")
+            })
+        }
+        Err(_) => Err(Problem::new(ErrorCode::TooSlow, "the body did not end in time")),
+    }
+}
+
+async fn about() -> &'static str {
+    "This is an Inkrelay server: a relay for live drawing.\n\
+     \n\
+     Draw a line into the room 'hello':\n\
+     \x20 curl -H 'content-type: application/json' -d '[[0,0,[0,255,32],0,[160,160,1600,800],true]]' \\\n\
+     \x20   ADDRESS/v1/rooms/hello/draws\n\
+     Watch what is drawn there:\n\
+     \x20 curl -N ADDRESS/v1/rooms/hello/events\n"
+}
+
+async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
+    if relay.is_draining() {
+        return Err(Refused::draining().into());
+    }
+    match tokio::time::timeout(CHECK_TIME, relay.hub.store().check()).await {
+        Ok(Ok(())) => Ok(Json(json!({"status": "ready"}))),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(Problem::new(ErrorCode::StoreUnavailable, "the store gives no answer")),
+    }
+}
+
+async fn room_info(State(relay): Shared, RoomName(room): RoomName) -> Result<Json<Value>, Problem> {
+    let handle = relay.enter(&room).await?;
+    let participants: Vec<_> = handle
+        .participants()
+        .into_iter()
+        .map(|participant| {
+            json!([participant.client.get(), participant.profile.name, participant.profile.rgba])
+        })
+        .collect();
+    let head = handle.head();
+    Ok(Json(json!({
+        "position": position_array(&head),
+        "participants": participants,
+        "records": head.seq.get(),
+        "bytes": handle.bytes(),
+    })))
+}
+
+async fn open_session(
+    State(relay): Shared,
+    RoomName(room): RoomName,
+    headers: HeaderMap,
+    request_body: Body,
+) -> Result<Response, Problem> {
+    if relay.is_draining() {
+        return Err(Refused::draining().into());
+    }
+    let profile = requested_profile(&headers, &body(&relay, &headers, request_body).await?)?;
+    let who = relay.identify(&room, ticket(&headers)?)?;
+    let handle = relay.enter(&room).await?;
+    let limits = relay.limits(&handle, &who).await?;
+    if !handle.polled(who.client, profile) {
+        return Err(crowded());
+    }
+    let answer = Json(json!({
+        "client": who.client.get(),
+        "ticket": who.ticket,
+        "position": position_array(&handle.head()),
+        "role": relay.role().number(),
+        "limits": limits.to_array(),
+    }));
+    Ok(([(header::CACHE_CONTROL, "no-store")], answer).into_response())
+}
+
+/// As many are in the room as may be.
+pub fn crowded() -> Problem {
+    Problem::new(ErrorCode::RoomCrowded, "the room has as many participants as it may")
+}
+
+/// Reads `{token?, profile?}`; an empty body asks for nothing.
+fn requested_profile(headers: &HeaderMap, body: &[u8]) -> Result<Option<Profile>, Problem> {
+    const WRONG: &str = "the body is {\"token\": text, \"profile\": [name, rgba]}, each optional";
+    if body.is_empty() {
+        return Ok(None);
+    }
+    if Encoding::of_body(headers) != Some(Encoding::Json) {
+        return Err(Problem::new(
+            ErrorCode::UnsupportedMediaType,
+            "the body is JSON: send content-type application/json",
+        ));
+    }
+    let wrong = || Problem::new(ErrorCode::Malformed, WRONG);
+    let asked: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
+    let asked = asked.as_object().ok_or_else(wrong)?;
+    if asked.get("token").is_some_and(|token| !token.is_string() && !token.is_null()) {
+        return Err(wrong());
+    }
+    match asked.get("profile") {
+        None | Some(Value::Null) => Ok(None),
+        Some(profile) => {
+            let name = profile.get(0).and_then(Value::as_str).ok_or_else(wrong)?;
+            let rgba = profile.get(1).and_then(Value::as_u64).ok_or_else(wrong)?;
+            let rgba = u32::try_from(rgba).map_err(|_| wrong())?;
+            let profile = Profile::new(name.to_owned(), rgba);
+            profile.map(Some).map_err(|error| Problem::new(ErrorCode::Malformed, error.to_string()))
+        }
+    }
+}

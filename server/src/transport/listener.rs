@@ -1,0 +1,258 @@
+//! The listener: accepts connections, bounds them, and ends them in good order.
+//!
+//! `axum::serve` has no time limit for a request's header, no count per address and no end to its draining, so
+//! the accept loop is here, over hyper's HTTP/1. HTTP/2 is not spoken: nothing here gains by it, and its
+//! ways of being flooded stay out.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
+use tokio_io_timeout::TimeoutStream;
+use tower::ServiceExt;
+
+use crate::lock::lock;
+use crate::session::Relay;
+
+/// Bytes of a request's header at most.
+const HEADER_BYTES: usize = 16 * 1024;
+/// When no connection can be accepted, usually for want of file descriptors, the next try comes after this.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+/// A write that the client's machine does not acknowledge in this time ends the connection: it is gone.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Beyond the stall time of sessions, which say why they end; this one just cuts.
+const WRITE_GRACE: Duration = Duration::from_secs(10);
+
+const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/problem+json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 175\r\n\r\n\
+    {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"too_many_connections\",\
+    \"detail\":\"this address has as many connections as it may\",\"retry_ms\":1000}      ";
+
+/// The address at the other end of a connection; in each request's extensions.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerAddress(pub IpAddr);
+
+/// A server that accepts connections.
+pub struct Server {
+    connections: Arc<Connections>,
+    accepting: tokio::task::JoinHandle<()>,
+}
+
+/// The open connections, counted in all and by address.
+struct Connections {
+    open: AtomicUsize,
+    by_address: DashMap<IpAddr, usize>,
+    one_closed: Notify,
+    /// Told to those that are still open when the drain time is over.
+    cut: watch::Sender<bool>,
+}
+
+struct Counted {
+    connections: Arc<Connections>,
+    address: IpAddr,
+}
+
+impl Connections {
+    /// Counts a connection, unless its address has as many as it may.
+    fn count(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<Counted> {
+        let mut count = self.by_address.entry(address).or_insert(0);
+        if max != 0 && *count >= max {
+            return None;
+        }
+        *count += 1;
+        self.open.fetch_add(1, Ordering::AcqRel);
+        Some(Counted { connections: Arc::clone(self), address })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut count) = self.connections.by_address.entry(self.address) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        self.connections.open.fetch_sub(1, Ordering::AcqRel);
+        self.connections.one_closed.notify_waiters();
+    }
+}
+
+impl Server {
+    /// Accepts from now on.
+    pub fn start(relay: Arc<Relay>, listener: TcpListener) -> Self {
+        let connections = Arc::new(Connections {
+            open: AtomicUsize::new(0),
+            by_address: DashMap::new(),
+            one_closed: Notify::new(),
+            cut: watch::Sender::new(false),
+        });
+        let accepting = tokio::spawn(accept(relay, listener, Arc::clone(&connections)));
+        Self { connections, accepting }
+    }
+
+    /// Stops accepting, and waits for the open connections to end, which the sessions do on their own when
+    /// the server drains. Returns whether all did in that time; the others are cut.
+    pub async fn finish(self, within: Duration) -> bool {
+        self.accepting.abort();
+        let all_closed = async {
+            loop {
+                let closed = self.connections.one_closed.notified();
+                let mut closed = pin!(closed);
+                closed.as_mut().enable();
+                if self.connections.open.load(Ordering::Acquire) == 0 {
+                    return;
+                }
+                closed.await;
+            }
+        };
+        let in_time = tokio::time::timeout(within, all_closed).await.is_ok();
+        self.connections.cut.send_replace(true);
+        in_time
+    }
+}
+
+async fn accept(relay: Arc<Relay>, listener: TcpListener, connections: Arc<Connections>) {
+    let app = super::http::router(Arc::clone(&relay));
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => {
+                let address = canonical(address);
+                match connections.count(address, relay.config.limits.max_connections) {
+                    Some(counted) => {
+                        tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, counted));
+                    }
+                    None => drop(tokio::spawn(turn_away(stream))),
+                }
+            }
+            Err(error) => {
+                // A connection that was gone before it was accepted is no reason to wait; too many open
+                // files are, and those that close make room.
+                tracing::warn!(%error, "could not accept a connection");
+                tokio::time::sleep(ACCEPT_RETRY).await;
+            }
+        }
+    }
+}
+
+/// An IPv4 address is the same through an IPv6 socket.
+fn canonical(address: SocketAddr) -> IpAddr {
+    address.ip().to_canonical()
+}
+
+async fn turn_away(mut stream: TcpStream) {
+    let answer = async {
+        stream.write_all(TOO_MANY).await?;
+        stream.shutdown().await?;
+        // Read what was sent: closing with unread bytes would reset the connection and lose the answer.
+        let mut sink = [0; 1024];
+        while tokio::io::AsyncReadExt::read(&mut stream, &mut sink).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    // Whether the answer arrives is up to the client; it costs a second at most.
+    drop(tokio::time::timeout(Duration::from_secs(1), answer).await);
+}
+
+async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted: Counted) {
+    let socket = socket2::SockRef::from(&stream);
+    let keepalive = socket2::TcpKeepalive::new()
+        .with_time(Duration::from_secs(30))
+        .with_interval(Duration::from_secs(10));
+    let options = stream
+        .set_nodelay(true)
+        .and_then(|()| socket.set_tcp_keepalive(&keepalive))
+        .and_then(|()| socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT)));
+    if let Err(error) = options {
+        // The client is gone already.
+        return tracing::debug!(%error, "could not set up a connection");
+    }
+    let times = &relay.config.times;
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(times.stall_time + WRITE_GRACE));
+    let io = TokioIo::new(Box::pin(stream));
+
+    let address = counted.address;
+    let mut cut = counted.connections.cut.subscribe();
+    let counted = Arc::new(std::sync::Mutex::new(Some(counted)));
+    let has_request = Arc::new(AtomicBool::new(false));
+    let service = {
+        let (has_request, counted) = (Arc::clone(&has_request), Arc::clone(&counted));
+        service_fn(move |mut request: Request<Incoming>| {
+            has_request.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(PeerAddress(address));
+            request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
+            let app = app.clone();
+            async move {
+                let response = app.oneshot(request.map(Body::new)).await;
+                response.map_err(|never: Infallible| never)
+            }
+        })
+    };
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(times.keep_alive)
+        .max_buf_size(HEADER_BYTES)
+        .serve_connection(io, service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    let first_header = tokio::time::sleep(times.header_time);
+    let mut first_header = pin!(first_header);
+    let mut draining = relay.draining();
+    let mut is_asked_to_end = false;
+    loop {
+        tokio::select! {
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                break;
+            }
+            () = first_header.as_mut(), if !has_request.load(Ordering::Relaxed) => {
+                tracing::debug!("a connection sent no whole request header in time");
+                break;
+            }
+            () = draining.begun(), if !is_asked_to_end => {
+                is_asked_to_end = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = cut.wait_for(|cut| *cut) => break,
+        }
+    }
+}
+
+/// Lets a WebSocket take its connection's count along when it leaves HTTP.
+#[derive(Clone)]
+pub struct ConnectionCount(Arc<std::sync::Mutex<Option<Counted>>>);
+
+impl ConnectionCount {
+    /// Takes the count over: the connection counts until what is returned is dropped.
+    pub fn take(&self) -> impl Send + use<> {
+        lock(&self.0).take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_one_connection_too_many_is_whole() {
+        let text = std::str::from_utf8(TOO_MANY).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
+        assert_eq!(serde_json::from_str::<serde_json::Value>(body).unwrap()["code"], "too_many_connections");
+    }
+}

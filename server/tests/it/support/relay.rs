@@ -1,0 +1,58 @@
+//! A relay that runs in this process, on a port of its own.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use inkrelay_server::config::Config;
+use inkrelay_server::store::{MemoryStore, Store};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A running relay; it is stopped when this is dropped.
+pub struct Relay {
+    pub address: SocketAddr,
+    pub store: Arc<dyn Store>,
+    stop: Option<oneshot::Sender<()>>,
+    running: JoinHandle<()>,
+}
+
+impl Relay {
+    /// With a store in memory and what the test sets.
+    pub async fn start(set: impl FnOnce(&mut Config)) -> Self {
+        Self::start_on(Arc::new(MemoryStore::new()), set).await
+    }
+
+    /// Over that store.
+    pub async fn start_on(store: Arc<dyn Store>, set: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::default();
+        set(&mut config);
+        let listener = TcpListener::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let shutdown = async move { drop(stopped.await) };
+                inkrelay_server::run(config, store, listener, shutdown).await.unwrap();
+            })
+        };
+        Self { address, store, stop: Some(stop), running }
+    }
+
+    /// The address of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Tells it to stop, as SIGTERM does. [`Relay::stopped`] waits for the end.
+    pub fn stop(&mut self) {
+        drop(self.stop.take());
+    }
+
+    /// Waits until it has stopped.
+    pub async fn stopped(mut self) {
+        self.stop();
+        tokio::time::timeout(super::PATIENCE, self.running).await.expect("the relay stops").unwrap();
+    }
+}
