@@ -19,18 +19,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start the relay.
+    /// Start the relay
     Serve(Box<Config>),
+    #[command(flatten)]
+    Client(inkrelay_client::command::Command),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new("info")))
-        .with_writer(std::io::stderr)
-        .init();
+    let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
+    let filter = EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let result = match cli.command {
         Command::Serve(config) => serve(*config),
+        Command::Client(command) => client(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -64,6 +66,12 @@ fn serve(config: Config) -> Result<(), String> {
         }
         inkrelay_server::run(config, store, listener, stop_signal()).await.map_err(|error| error.to_string())
     })
+}
+
+fn client(command: inkrelay_client::command::Command) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    runtime.block_on(inkrelay_client::command::run(command)).map_err(|error| error.to_string())
 }
 
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {
