@@ -212,6 +212,7 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
     let mut first_header = pin!(first_header);
     let mut draining = relay.draining();
     let mut is_asked_to_end = false;
+    let mut awaits_header = true;
     loop {
         tokio::select! {
             result = connection.as_mut() => {
@@ -220,9 +221,13 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
                 }
                 break;
             }
-            () = first_header.as_mut(), if !has_request.load(Ordering::Relaxed) => {
-                tracing::debug!("a connection sent no whole request header in time");
-                break;
+            // Asked when the time is over: a branch's condition is looked at only when the wait begins.
+            () = first_header.as_mut(), if awaits_header => {
+                awaits_header = false;
+                if !has_request.load(Ordering::Relaxed) {
+                    tracing::debug!("a connection sent no whole request header in time");
+                    break;
+                }
             }
             () = draining.begun(), if !is_asked_to_end => {
                 is_asked_to_end = true;

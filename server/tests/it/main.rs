@@ -3,6 +3,7 @@
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `tidy`: which part may know which, and how long a file may be
+//! - `command_line`: the commands that are clients
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
 #![allow(
@@ -11,6 +12,7 @@
     reason = "a test that fails, panics; clippy takes only the bodies of tests for tests"
 )]
 
+mod command_line;
 mod embedded_store;
 mod redis_store;
 mod store_contract;
