@@ -4,6 +4,8 @@
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
+//! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
+//! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
 #![allow(
@@ -13,7 +15,9 @@
 )]
 
 mod command_line;
+mod demonstration;
 mod embedded_store;
+mod field_reports;
 mod redis_store;
 mod store_contract;
 mod support;
