@@ -3,6 +3,7 @@
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `command_line`: the commands that are clients
+//! - `rust_client`: the Rust client against the relay
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
 #![allow(
@@ -14,6 +15,7 @@
 mod command_line;
 mod embedded_store;
 mod redis_store;
+mod rust_client;
 mod store_contract;
 mod support;
 mod websocket;
