@@ -4,6 +4,7 @@
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `command_line`: the commands that are clients
 //! - `rust_client`: the Rust client against the relay
+//! - `tidy`: which part may know which, and how long a file may be
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
 #![allow(
@@ -18,4 +19,5 @@ mod redis_store;
 mod rust_client;
 mod store_contract;
 mod support;
+mod tidy;
 mod websocket;
