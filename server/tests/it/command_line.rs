@@ -1,6 +1,7 @@
 //! The commands of the binary that are clients, against a relay: what they print and how they end.
 
 use std::process::Output;
+use std::time::Duration;
 
 use crate::support::relay::Relay;
 
@@ -74,5 +75,18 @@ async fn a_command_that_fails_says_why() {
     let bad = folder.path().join("bad.json");
     let why = failed(inkrelay(&relay, &["draw", "r", bad.to_str().unwrap()]).await);
     assert!(why.contains("bad.json: the stroke, point 2: a coordinate"), "{why}");
+    relay.stopped().await;
+}
+
+/// A connection that has sent its request may wait longer than a header may take.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quiet_room_is_watched_in_peace() {
+    let relay = Relay::start(|config| config.times.header_time = Duration::from_millis(100)).await;
+    for transport in ["ws", "poll", "sse"] {
+        let args = ["watch", "r", "--wait-ms", "500", "--transport", transport];
+        let output = inkrelay(&relay, &args).await;
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{transport}");
+        assert_eq!(succeeded(output), "", "{transport}");
+    }
     relay.stopped().await;
 }

@@ -8,6 +8,7 @@ use inkrelay_protocol::{ClientFrame, ClientId, Profile, ServerFrame};
 use inkrelay_server::config::Config;
 use inkrelay_server::store::{RedisConfig, RedisStore};
 
+use crate::support::process::Process;
 use crate::support::redis::RedisServer;
 use crate::support::relay::Relay;
 use crate::support::socket::{Socket, mark};
@@ -33,7 +34,7 @@ async fn sees(socket: &mut Socket, expected: &[(ClientId, &str)]) {
 
 #[tokio::test]
 async fn draws_through_either_reach_everyone_in_one_order() {
-    let redis = RedisServer::start().await;
+    let redis = RedisServer::start();
     let (one, other) = (relay(&redis, |_| {}).await, relay(&redis, |_| {}).await);
     let mut sockets = [
         Socket::join(one.address, "a").await,
@@ -50,12 +51,12 @@ async fn draws_through_either_reach_everyone_in_one_order() {
     for socket in &mut sockets {
         logs.push(socket.records(1, 50).await);
     }
-    assert!(logs.iter().all(|log| *log == logs[0]), "S-: everyone has the same records in the same order");
+    assert!(logs.iter().all(|log| *log == logs[0]), "everyone has the same records in the same order");
 }
 
 #[tokio::test]
 async fn everyone_sees_who_is_here_and_where_they_point_through_either() {
-    let redis = RedisServer::start().await;
+    let redis = RedisServer::start();
     let (one, other) = (relay(&redis, |_| {}).await, relay(&redis, |_| {}).await);
     let mut ada = Socket::join_as(one.address, "a", Socket::named("Ada")).await;
     let mut bob = Socket::join_as(other.address, "a", Socket::named("Bob")).await;
@@ -81,7 +82,7 @@ async fn everyone_sees_who_is_here_and_where_they_point_through_either() {
 
 #[tokio::test]
 async fn a_newer_connection_through_the_other_server_replaces_the_older() {
-    let redis = RedisServer::start().await;
+    let redis = RedisServer::start();
     let (one, other) = (relay(&redis, |_| {}).await, relay(&redis, |_| {}).await);
     let mut first = Socket::join_as(one.address, "a", Socket::named("Ada")).await;
     let client = first.client;
@@ -102,12 +103,12 @@ async fn a_newer_connection_through_the_other_server_replaces_the_older() {
 
 #[tokio::test]
 async fn participants_of_a_server_that_died_are_gone_in_the_idle_time() {
-    let redis = RedisServer::start().await;
+    let redis = RedisServer::start();
     let idle = |config: &mut Config| config.times.idle_time = Duration::from_secs(3);
     let one = relay(&redis, idle).await;
-    let other = crate::support::process::serve(&["--redis", &redis.url(), "--idle-time", "3s"]);
+    let mut other = Process::keeping(&["--redis", &redis.url(), "--idle-time", "3s"]);
     let mut ada = Socket::join_as(one.address, "a", Socket::named("Ada")).await;
-    let bob = Socket::join_as(other.address(), "a", Socket::named("Bob")).await;
+    let bob = Socket::join_as(other.address, "a", Socket::named("Bob")).await;
     let ada_id = ada.client;
     sees(&mut ada, &[(ada_id, "Ada"), (bob.client, "Bob")]).await;
     // While both are well, the list stays as it is for longer than the idle time.
