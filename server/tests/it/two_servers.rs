@@ -11,7 +11,7 @@ use inkrelay_server::store::{RedisConfig, RedisStore};
 use crate::support::process::Process;
 use crate::support::redis::RedisServer;
 use crate::support::relay::Relay;
-use crate::support::socket::{Socket, mark};
+use crate::support::socket::{Got, Socket, mark};
 
 /// A relay on that Redis.
 async fn relay(redis: &RedisServer, set: impl FnOnce(&mut Config)) -> Relay {
@@ -88,7 +88,8 @@ async fn a_newer_connection_through_the_other_server_replaces_the_older() {
     let client = first.client;
     first.draw(1, &[mark(1)]).await;
     first.acked(1).await;
-    let hello = inkrelay_protocol::frame::Hello { profile: Socket::named("Ada").profile, ..first.resume(None) };
+    let hello =
+        inkrelay_protocol::frame::Hello { profile: Socket::named("Ada").profile, ..first.resume(None) };
     let mut second = Socket::join_as(other.address, "a", hello).await;
     assert_eq!(second.client, client);
     assert_eq!(second.welcome.clone().unwrap().limits.last_n, 1);
@@ -108,15 +109,18 @@ async fn participants_of_a_server_that_died_are_gone_in_the_idle_time() {
     let one = relay(&redis, idle).await;
     let mut other = Process::keeping(&["--redis", &redis.url(), "--idle-time", "3s"]);
     let mut ada = Socket::join_as(one.address, "a", Socket::named("Ada")).await;
-    let bob = Socket::join_as(other.address, "a", Socket::named("Bob")).await;
-    let ada_id = ada.client;
-    sees(&mut ada, &[(ada_id, "Ada"), (bob.client, "Bob")]).await;
+    let mut bob = Socket::join_as(other.address, "a", Socket::named("Bob")).await;
+    let (ada_id, bob_id) = (ada.client, bob.client);
+    // He is to answer pings.
+    tokio::spawn(async move { while !matches!(bob.next().await, Got::Closed(..)) {} });
+    sees(&mut ada, &[(ada_id, "Ada"), (bob_id, "Bob")]).await;
     // While both are well, the list stays as it is for longer than the idle time.
     let quiet = ada.wait_for("a change of the list", |frame| match frame {
         ServerFrame::Participants(list) => Some(list),
         _ => None,
     });
-    assert!(tokio::time::timeout(Duration::from_secs(5), quiet).await.is_err(), "nobody left");
+    let changed = tokio::time::timeout(Duration::from_secs(5), quiet).await;
+    assert!(changed.is_err(), "nobody left: {changed:?}");
     other.kill();
     sees(&mut ada, &[(ada_id, "Ada")]).await;
 }

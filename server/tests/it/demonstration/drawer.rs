@@ -201,7 +201,11 @@ async fn follow(mut events: Events, state: Arc<Mutex<State>>, ledger: Arc<Ledger
                 let through = usize::try_from(through.get()).unwrap();
                 for place in state.open_from..through {
                     state.answer(place, |drawn| {
-                        assert!(!drawn.is_forbidden, "draw {} is forbidden, and was not refused", drawn.number);
+                        assert!(
+                            !drawn.is_forbidden,
+                            "draw {} is forbidden, and was not refused",
+                            drawn.number
+                        );
                         ledger.acked(drawn.number);
                     });
                 }

@@ -82,7 +82,10 @@ async fn two_drawers_over_one_server_with_its_own_store() {
     let Some(parts) = parts() else { return };
     let folder = tempfile::tempdir().unwrap();
     let server = Process::keeping(&["--data", &folder.path().display().to_string()]);
-    say!("one server, {}, keeps its draws in a folder and syncs them to disk before each ack", server.address);
+    say!(
+        "one server, {}, keeps its draws in a folder and syncs them to disk before each ack",
+        server.address
+    );
     demonstrate(&parts, [server.address, server.address], "one-server").await;
 }
 
@@ -148,7 +151,8 @@ async fn demonstrate(parts: &[Part; 2], [a, b]: [SocketAddr; 2], name: &str) {
     say!("events and the WebSocket in JSON tell the same records in the same order");
     assert_numbered(&socket);
 
-    let pictures = [("first", a), ("second", b)].map(|(which, address)| (which, board_of(address, which, name)));
+    let pictures =
+        [("first", a), ("second", b)].map(|(which, address)| (which, board_of(address, which, name)));
     let expected = picture(&socket);
     for (which, board) in pictures {
         assert!(board.await == expected, "the {which} server draws another picture than the readers");

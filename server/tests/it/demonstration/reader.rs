@@ -208,7 +208,9 @@ async fn over_polls(address: SocketAddr, room: &str, state: &Mutex<State>) -> Re
         if is_reset {
             let snapshot = http.try_get("/snapshot").await.map_err(|error| error.to_string())?;
             let Polled { records, position, .. } = snapshot.map_err(|problem| format!("{problem:?}"))?;
-            let Ok(After::Position(position)) = position.parse() else { return Err("no position".to_owned()) };
+            let Ok(After::Position(position)) = position.parse() else {
+                return Err("no position".to_owned());
+            };
             state.lock().unwrap().reset(position, &records, false);
         }
     }

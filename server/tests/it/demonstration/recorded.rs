@@ -35,7 +35,12 @@ fn spiral(turns: u16) -> InkStroke {
         let angle = f64::from(step) / 8.0;
         let radius = angle * f64::from(turns) * 4.0;
         let at = |value: f64| (8000.0 + radius * value) as i32;
-        InkPoint { x: at(angle.cos()), y: at(angle.sin()), time_ms: Some(u32::from(step) * 4), ..InkPoint::default() }
+        InkPoint {
+            x: at(angle.cos()),
+            y: at(angle.sin()),
+            time_ms: Some(u32::from(step) * 4),
+            ..InkPoint::default()
+        }
     };
     InkStroke { points: (0..200).map(point).collect(), ..InkStroke::default() }
 }
