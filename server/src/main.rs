@@ -1,5 +1,6 @@
 //! The command line: arguments, logging and signals.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -29,7 +30,11 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
     let filter = EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
     let result = match cli.command {
         Command::Serve(config) => serve(*config),
         Command::Client(command) => client(command),
@@ -44,6 +49,10 @@ fn main() -> ExitCode {
 }
 
 fn serve(config: Config) -> Result<(), String> {
+    // Each connection is an open file, and the usual soft limit of 1,024 is far below what a small machine serves.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "could not raise the limit of open files");
+    }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.workers > 0 {
         runtime.worker_threads(config.workers);

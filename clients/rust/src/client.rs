@@ -16,8 +16,8 @@ use crate::outbox::{DrawId, Outbox, PushError};
 use crate::session::Session;
 
 /// Events that wait for the program at most. When it takes none, the connection stops reading, and the server
-/// lets it fall behind.
-pub const EVENTS_MAX: usize = 256;
+/// lets it fall behind. One event holds the records of one message.
+pub const EVENTS_MAX: usize = 64;
 /// Batches on a WebSocket that may wait for their acks at once.
 const BATCHES_IN_FLIGHT: usize = 4;
 

@@ -35,9 +35,9 @@ pub const BATCH_DRAWS_MAX: usize = 512;
 pub const BATCH_BYTES_MAX: usize = 256 * 1024;
 /// What a batch's message holds beside its draws, in bytes: heads of two arrays, the tag and `n`.
 pub const FRAME_BYTES: usize = 1 + 1 + 9 + 5;
-/// The number that a ticket of an earlier run is first tried with. It leaves a gap in any numbering, so nothing
-/// of it is ever stored, and the refusal names the number that is expected.
-const PROBE_N: u64 = SAFE_INTEGER_MAX;
+/// The number that a ticket of an earlier run is first tried with. No client gets so far, so it leaves a gap:
+/// nothing of it is stored, and the refusal names the number that is expected.
+const PROBE_N: u64 = 1 << 52;
 /// How long the oldest batch may go without an answer. A server answers within 5 s.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 

@@ -102,9 +102,9 @@ fn a_resumed_ticket_without_a_welcome_asks_for_its_numbers_first() {
     outbox.push(draw(1)).unwrap();
     outbox.push(draw(2)).unwrap();
     let Next::Batch(question) = outbox.next(now) else { panic!("no question") };
-    assert_eq!((question.n, question.draws.len()), (SAFE_INTEGER_MAX, 1));
+    assert_eq!((question.n, question.draws.len()), (PROBE_N, 1));
     assert_eq!(outbox.next(now), Next::Idle);
-    assert_eq!(outbox.on_refused(SAFE_INTEGER_MAX), Some(DrawId(1)), "who may not ask may not draw");
+    assert_eq!(outbox.on_refused(PROBE_N), Some(DrawId(1)), "who may not ask may not draw");
     assert!(matches!(outbox.next(now), Next::Batch(_)));
     outbox.on_gap(58, now).unwrap();
     assert_eq!(batch(&mut outbox, now), (58, vec![2]));

@@ -2,7 +2,12 @@
 //!
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
 //! - `websocket`: sessions over the WebSocket as clients see them
+//! - `two_servers`: one room through two servers on one Redis
+//! - `tidy`: which part may know which, and how long a file may be
+//! - `command_line`: the commands that are clients
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
+//! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
+//! - `rust_client`: the Rust client against the relay
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
 #![allow(
@@ -11,9 +16,14 @@
     reason = "a test that fails, panics; clippy takes only the bodies of tests for tests"
 )]
 
+mod command_line;
+mod demonstration;
 mod embedded_store;
 mod field_reports;
 mod redis_store;
+mod rust_client;
 mod store_contract;
 mod support;
+mod tidy;
+mod two_servers;
 mod websocket;

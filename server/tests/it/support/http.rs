@@ -74,14 +74,19 @@ impl Http {
     }
 
     async fn get(&self, path: &str) -> Result<Polled, Problem> {
+        self.try_get(path).await.unwrap()
+    }
+
+    /// What a path tells in MessagePack. The outer `Err` when there is no answer.
+    pub async fn try_get(&self, path: &str) -> reqwest::Result<Result<Polled, Problem>> {
         let request = self.client.get(self.url(path)).header("accept", "application/msgpack");
-        let response = request.send().await.unwrap();
+        let response = request.send().await?;
         let status = response.status().as_u16();
         if status != 200 {
-            return Err((status, serde_json::from_str(&response.text().await.unwrap()).unwrap()));
+            return Ok(Err((status, serde_json::from_str(&response.text().await?).unwrap())));
         }
         let position = response.headers()["inkrelay-position"].to_str().unwrap().to_owned();
-        let body = response.bytes().await.unwrap();
+        let body = response.bytes().await?;
         let mut reader = Reader::new(&body);
         reader.array().unwrap();
         reader.uint().unwrap();
@@ -89,7 +94,7 @@ impl Http {
         let records = reader.array().unwrap();
         let records = (0..records).map(|_| reader.raw().unwrap().to_vec()).collect::<Vec<_>>();
         records.iter().for_each(|record| drop(Record::parse(record).unwrap()));
-        Ok(Polled { first, records, position })
+        Ok(Ok(Polled { first, records, position }))
     }
 
     /// What the room says of itself.

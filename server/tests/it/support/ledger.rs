@@ -1,8 +1,8 @@
 //! A ledger of draws: what the testers themselves know to be acked, refused or unknown, to be held against what
 //! readers were told. It believes nothing that the relay says of its own state.
 //!
-//! Use: every draw gets its number from [`Ledger::issue`] before it is sent, as [`draw`] or [`padded`], and stays
-//! *unknown* until its writer is answered. Readers each keep a [`ReaderLog`]. When all is quiet, and every reader
+//! Use: every draw gets its number from [`Ledger::issue`] before it is sent, as [`draw`], [`padded`] or [`numbered`],
+//! and stays *unknown* until its writer is answered. Readers each keep a [`ReaderLog`]. When all is quiet, and every reader
 //! has caught up, [`Ledger::assert_agrees`] holds the one against the others:
 //!
 //! - nothing acked is missing, and nothing stands twice
@@ -18,6 +18,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
+use inkrelay_protocol::msgpack::{self, Reader};
 use inkrelay_protocol::{Draw, Record, ServerFrame};
 
 /// The draw of that number.
@@ -32,12 +33,38 @@ pub fn padded(number: u64, padding_bytes: usize) -> Draw {
     Draw::Opaque(bytes)
 }
 
-/// The number of a draw that [`draw`] or [`padded`] made.
+/// Any draw, with that number behind its last field, where readers are to ignore it.
+pub fn numbered(draw: &Draw, number: u64) -> Vec<u8> {
+    let bytes = draw.to_bytes();
+    let mut reader = Reader::new(&bytes);
+    let written = reader.array().expect("a draw is an array");
+    let kind = reader.uint().expect("a draw begins with its kind");
+    let fields = fields_of(kind).expect("a draw that has no room for a number needs none");
+    let mut out = Vec::with_capacity(bytes.len() + 10);
+    msgpack::write_array(&mut out, fields as usize + 1);
+    msgpack::write_uint(&mut out, kind);
+    (1..written).for_each(|_| out.extend_from_slice(reader.raw().expect("a field")));
+    (written..fields).for_each(|_| msgpack::write_nil(&mut out));
+    msgpack::write_uint(&mut out, number);
+    out
+}
+
+/// How many fields a draw of that kind has with all that are optional.
+fn fields_of(kind: u64) -> Option<u32> {
+    [6, 4, 2, 2, 1].get(usize::try_from(kind).ok()?).copied()
+}
+
+/// The number of a draw that [`draw`], [`padded`] or [`numbered`] made.
 pub fn number_of(record: &[u8]) -> Option<u64> {
-    match Draw::decode(Record::parse(record).ok()?.draw).ok()? {
-        Draw::Opaque(bytes) => Some(u64::from_be_bytes(*bytes.first_chunk()?)),
-        _ => None,
+    let draw = Record::parse(record).ok()?.draw;
+    if let Ok(Draw::Opaque(bytes)) = Draw::decode(draw) {
+        return Some(u64::from_be_bytes(*bytes.first_chunk()?));
     }
+    let mut reader = Reader::new(draw);
+    let written = reader.array().ok()?;
+    let fields = fields_of(reader.uint().ok()?)?;
+    (1..fields.min(written)).try_for_each(|_| reader.skip()).ok()?;
+    if written > fields { reader.uint().ok() } else { None }
 }
 
 /// What a writer was answered.
@@ -261,6 +288,11 @@ impl ReaderLog {
         self.resets
     }
 
+    /// Its records, in order.
+    pub fn all(&self) -> &[Vec<u8>] {
+        &self.records
+    }
+
     /// The numbers of its draws, in order; 0 for what is none of a ledger's.
     pub fn numbers(&self) -> Vec<u64> {
         self.records.iter().map(|record| number_of(record).unwrap_or(0)).collect()
@@ -331,6 +363,23 @@ mod tests {
         let mut gap = log("a", &[1]);
         gap.records(3, &[record(2)]);
         assert_eq!(ledger().faults(&[&gap]), [Fault::Gap { reader: reader(), next: 2, told: 3 }]);
+    }
+
+    #[test]
+    fn any_draw_carries_a_number_and_means_the_same() {
+        let stroke = ClientId::new(7).map(|client| (client, 1)).unwrap();
+        let extend = |end| Draw::Extend { stroke: 1, points: vec![-3, 1000], end };
+        for any in [extend(false), extend(true), Draw::Erase(vec![stroke]), Draw::Clear] {
+            let bytes = numbered(&any, 1 << 40);
+            assert_eq!(Draw::decode(&bytes).as_ref(), Ok(&any));
+            let mut record = Vec::new();
+            let identity = Identity { author: ClientId::new(1).unwrap(), n: 1, at: 1 };
+            Record { identity, draw: &bytes }.encode(&mut record);
+            assert_eq!(number_of(&record), Some(1 << 40));
+            record.clear();
+            Record { identity, draw: &any.to_bytes() }.encode(&mut record);
+            assert_eq!(number_of(&record), None);
+        }
     }
 
     #[test]
