@@ -288,11 +288,6 @@ impl ReaderLog {
         self.resets
     }
 
-    /// Its records, in order.
-    pub fn all(&self) -> &[Vec<u8>] {
-        &self.records
-    }
-
     /// The numbers of its draws, in order; 0 for what is none of a ledger's.
     pub fn numbers(&self) -> Vec<u64> {
         self.records.iter().map(|record| number_of(record).unwrap_or(0)).collect()
