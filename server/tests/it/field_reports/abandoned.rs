@@ -254,7 +254,9 @@ async fn those_who_hardly_read_do_not_delay_those_who_do() {
                             _ => None,
                         })
                         .await;
-                    numbers.into_iter().for_each(|number| drop(told.send((number, Instant::now()))));
+                    numbers
+                        .into_iter()
+                        .for_each(|number| told.send((number, Instant::now())).expect("it is heard"));
                 }
             })
         })

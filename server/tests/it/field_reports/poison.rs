@@ -143,8 +143,7 @@ async fn poison_in_the_list_harms_nobody_and_hides_nothing() {
         elements.push([&b"\x94\x07\x02\x01"[..], &stroke_with(&bytes)].concat());
     }
     let mut push = redis::cmd("RPUSH");
-    push.arg("inkrelay:{a}:log");
-    elements.iter().for_each(|element| drop(push.arg(&element[..])));
+    push.arg("inkrelay:{a}:log").arg(&elements);
     let count: usize = push.query(&mut redis.connection()).unwrap();
     assert_eq!(count, 1 + elements.len());
 

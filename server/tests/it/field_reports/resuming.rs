@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use inkrelay_client::client::{Client, ClientConfig, Event, Events, Timing, Transport};
 use inkrelay_client::replica::Replica;
-use inkrelay_protocol::{Board, ClientFrame, Draw, Record, ServerFrame};
+use inkrelay_protocol::{Board, ClientFrame, Draw, Record, Role, ServerFrame};
 use tokio::time::{interval, sleep};
 
 use super::{begin, node};
@@ -390,6 +390,7 @@ async fn undo_takes_away_ones_own_only() {
     assert_eq!(shown().await, [a1]);
     // Bob comes back and tries to take back what Ada did: that is refused, and changes nothing.
     let mut bob = Socket::join_as(relay.address, "a", bob.resume(None)).await;
+    assert_eq!(bob.welcome.clone().unwrap().role, Role::Drawer);
     bob.draw(3, &[Draw::Revoke(vec![(ada.client, 3)])]).await;
     assert_eq!(bob.refused().await, ("forbidden".to_owned(), Some(3)));
     assert_eq!(shown().await, [a1]);
