@@ -9,9 +9,9 @@ use crate::backoff::{Backoff, random};
 use crate::config::{Timing, Transport};
 use crate::event::{Event, Stopped};
 use crate::http::Endpoint;
+use crate::long_poll;
 use crate::session::{Ended, Session};
-use crate::websocket::Socket;
-use crate::{long_poll, websocket};
+use crate::websocket::{self, Socket};
 
 /// How many times the first wait for another socket grows at most.
 const SOCKET_AGAIN_GROWTH: u32 = 16;

@@ -86,6 +86,9 @@ async fn what_the_store_lost_comes_back_and_readers_are_reset() {
         read(&mut own_events, 30).await;
         read(&mut events, 30).await;
         relay.lose(10);
+        wait(&mut own_events, |event| matches!(event, Event::Reset { last: true, .. }).then_some(())).await;
+        flush(&client).await;
+        assert_eq!(strokes(&relay.state().log), (0..30).collect::<Vec<_>>(), "{transport:?}");
         client.draw(&dot(30)).unwrap();
 
         let mut replica = Replica::new(None, true);
