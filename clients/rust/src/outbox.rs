@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use inkrelay_protocol::frame::ClientFrame;
 use inkrelay_protocol::limits::SAFE_INTEGER_MAX;
-use inkrelay_protocol::{Draw, SessionLimits, msgpack};
+use inkrelay_protocol::{SessionLimits, msgpack};
 
 /// Draws that wait for an ack at most. Beyond it, [`Outbox::push`] answers [`PushError::Full`].
 pub const PENDING_DRAWS_MAX: usize = 65_536;
@@ -35,9 +35,6 @@ pub const BATCH_DRAWS_MAX: usize = 512;
 pub const BATCH_BYTES_MAX: usize = 256 * 1024;
 /// What a batch's message holds beside its draws, in bytes: heads of two arrays, the tag and `n`.
 pub const FRAME_BYTES: usize = 1 + 1 + 9 + 5;
-/// The number that a ticket of an earlier run is first tried with. No client gets so far, so it leaves a gap:
-/// nothing of it is stored, and the refusal names the number that is expected.
-const PROBE_N: u64 = 1 << 52;
 /// How long the oldest batch may go without an answer. A server answers within 5 s.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -156,8 +153,6 @@ pub struct Outbox {
     in_flight: VecDeque<u64>,
     answered_at: Option<Instant>,
     window: usize,
-    /// Whether the numbers are known to follow on what the store has from this client.
-    anchored: bool,
     limits: SessionLimits,
     not_before: Option<Instant>,
     /// Up to this number a batch holds one draw, to find the one that was refused without being named.
@@ -179,17 +174,10 @@ impl Outbox {
             in_flight: VecDeque::new(),
             answered_at: None,
             window: window.max(1),
-            anchored: true,
             limits: SessionLimits::default(),
             not_before: None,
             singly_through: 0,
         }
-    }
-
-    /// As [`Outbox::new`], for a client id that drew in an earlier run: until a welcome or a gap tells how far
-    /// its numbers went, a batch is no more than the question.
-    pub fn resuming(window: usize) -> Self {
-        Self { anchored: false, ..Self::new(window) }
     }
 
     /// Takes one draw's bytes.
@@ -223,7 +211,8 @@ impl Outbox {
         self.entries.get(self.index(self.stored + 1)).map_or(self.newest, |entry| DrawId(entry.id.0 - 1))
     }
 
-    /// The next batch, if there is one to send now.
+    /// The next batch, if there is one to send now. Ask only after a session's welcome was told to
+    /// [`Outbox::on_welcome`]: it says where the numbers of a ticket of an earlier run go on.
     pub fn next(&mut self, now: Instant) -> Next {
         self.forget_old(now);
         if self.sent == self.last() || self.in_flight.len() >= self.window {
@@ -231,17 +220,6 @@ impl Outbox {
         }
         if let Some(at) = self.not_before.filter(|at| now < *at) {
             return Next::Wait(at);
-        }
-        if !self.anchored {
-            if !self.in_flight.is_empty() {
-                return Next::Idle;
-            }
-            self.in_flight.push_back(PROBE_N);
-            self.answered_at = Some(now);
-            return Next::Batch(Batch {
-                n: PROBE_N,
-                draws: vec![Draw::Opaque(Vec::new()).to_bytes().into()],
-            });
         }
         let n = self.sent + 1;
         let draws = self.gather(n);
@@ -346,12 +324,7 @@ impl Outbox {
     /// ones move up, and sending starts again behind what is stored. Returns which draw it was.
     pub fn on_refused(&mut self, n: u64) -> Option<DrawId> {
         self.rewind();
-        match self.anchored {
-            // Whatever the question was refused for, it holds for the next draw as well.
-            false => self.remove(self.stored + 1),
-            true if n <= self.stored || n > self.offered => None,
-            true => self.remove(n),
-        }
+        if n <= self.stored || n > self.offered { None } else { self.remove(n) }
     }
 
     /// A batch up to `last_n` was refused for good, and which of its draws it was for is not known: they go
@@ -386,7 +359,6 @@ impl Outbox {
         }
         self.forget_kept();
         (self.first, self.stored, self.offered) = (1, 0, 0);
-        self.anchored = true;
         self.rewind();
     }
 
@@ -408,7 +380,6 @@ impl Outbox {
         if last_n + 1 < self.first {
             return Err(NumberingLost);
         }
-        self.anchored = true;
         if last_n < self.stored {
             self.roll_back(last_n);
             return Ok(());

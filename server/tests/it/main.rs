@@ -1,6 +1,7 @@
 //! The integration tests: one binary, so that it links once. Where a new test goes:
 //!
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
+//! - `sessions`: who a client is over HTTP, and what its ticket resumes
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
 //! - `tidy`: which part may know which, and how long a file may be
@@ -22,6 +23,7 @@ mod embedded_store;
 mod field_reports;
 mod redis_store;
 mod rust_client;
+mod sessions;
 mod store_contract;
 mod support;
 mod tidy;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use inkrelay_client::client::{Client, ClientConfig, Event, Events, Timing, Transport};
-use inkrelay_protocol::{Channels, Draw, Profile, Record, Style};
-use inkrelay_server::store::{MemoryStore, Store};
+use inkrelay_client::client::{Client, ClientConfig, Event, Events, Timing, Transport, Welcome};
+use inkrelay_protocol::{Channels, Draw, Identity, Profile, Record, RoomId, Seq, Style};
+use inkrelay_server::store::{Batch, MemoryStore, ReadLimit, Store};
 use tokio::time::timeout;
 
 use crate::support::PATIENCE;
+use crate::support::proxy::{Fate, Proxy};
 use crate::support::relay::Relay;
 
 fn config(relay: &Relay, transport: Transport) -> ClientConfig {
@@ -36,6 +37,14 @@ async fn wait<T>(events: &mut Events, mut looked_for: impl FnMut(Event) -> Optio
         }
     };
     timeout(PATIENCE, found).await.expect("the event comes in time")
+}
+
+async fn connected(events: &mut Events) -> Welcome {
+    wait(events, |event| match event {
+        Event::Connected { welcome, .. } => Some(welcome),
+        _ => None,
+    })
+    .await
 }
 
 async fn flush(client: &Client) {
@@ -92,6 +101,8 @@ async fn a_later_run_goes_on_with_its_ticket_on_another_node() {
         here.server = relay.url("");
         here.ticket = ticket.clone();
         let (client, mut events) = Client::connect(here).unwrap();
+        let welcome = connected(&mut events).await;
+        assert_eq!(welcome.limits.last_n, 100, "{transport:?}");
         for stroke in 100..200 {
             client.draw(&dot(stroke)).unwrap();
         }
@@ -111,6 +122,55 @@ async fn a_later_run_goes_on_with_its_ticket_on_another_node() {
         })
         .await;
         assert_eq!(numbers, (1..=200).collect::<Vec<_>>(), "{transport:?}");
+        client.close().await;
+        relay.stopped().await;
+    }
+}
+
+/// Everything in a room's log.
+async fn log(store: &dyn Store, room: &RoomId) -> Vec<bytes::Bytes> {
+    let all = ReadLimit { records: usize::MAX, bytes: usize::MAX };
+    store.read(room, Seq::START, all).await.unwrap().records
+}
+
+/// P-14.
+#[tokio::test]
+async fn what_a_store_lost_is_offered_again() {
+    for transport in [Transport::WebSocket, Transport::LongPoll] {
+        let room: RoomId = "r".parse().unwrap();
+        let secret = |config: &mut inkrelay_server::config::Config| config.secret = Some("s".repeat(32));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let relay = Relay::start_on(Arc::clone(&store), secret).await;
+        let proxy = Proxy::start(relay.address.port(), Arc::new(|_, _, _| Fate::Forward)).await;
+        let mut by_proxy = config(&relay, transport);
+        by_proxy.server = format!("http://{}", proxy.address());
+        let (client, mut events) = Client::connect(by_proxy).unwrap();
+        for stroke in 0..20 {
+            client.draw(&dot(stroke)).unwrap();
+        }
+        flush(&client).await;
+        let before = connected(&mut events).await;
+        relay.stopped().await;
+        wait(&mut events, |event| matches!(event, Event::Disconnected { .. }).then_some(())).await;
+
+        // What comes back is a store that has only the first twelve.
+        let mut records = log(&*store, &room).await;
+        records.truncate(12);
+        let late: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        late.append(&room, &[Batch { author: before.client, first_n: 1, records }]).await.unwrap();
+        let relay = Relay::start_on(Arc::clone(&late), secret).await;
+        proxy.lead_to(relay.address.port());
+        let after = connected(&mut events).await;
+        assert_eq!((after.client, after.limits.last_n), (before.client, 12), "{transport:?}");
+        client.draw(&dot(20)).unwrap();
+        flush(&client).await;
+        let stored = log(&*late, &room).await;
+        let drawn = |record: &bytes::Bytes| {
+            let Record { identity: Identity { n, .. }, draw } = Record::parse(record).unwrap();
+            (n, Draw::decode(draw).unwrap())
+        };
+        let expected: Vec<_> = (0..21).map(|stroke| (stroke + 1, dot(stroke))).collect();
+        assert_eq!(stored.iter().map(drawn).collect::<Vec<_>>(), expected, "{transport:?}");
         client.close().await;
         relay.stopped().await;
     }

@@ -52,24 +52,38 @@ fn only_some_files_know_a_library() {
     }
 }
 
+/// A part may know those of the levels below its own.
+fn check_order(folder: &str, levels: &[&[&str]]) {
+    for (file, text) in sources(folder) {
+        let groups = lines_that_name(&text, "crate::{");
+        assert!(groups.is_empty(), "{file} is to name each part in a line of its own: {groups:?}");
+        let name = file.trim_start_matches(folder).trim_start_matches('/').trim_end_matches(".rs");
+        let part = name.split('/').next().unwrap();
+        let Some(level) = levels.iter().position(|parts| parts.contains(&part)) else { continue };
+        for other in levels[..=level].concat().into_iter().filter(|other| *other != part) {
+            let lines = lines_that_name(&text, &format!("crate::{other}"));
+            assert!(lines.is_empty(), "{file} may not know {other}: {lines:?}");
+        }
+    }
+}
+
 #[test]
 fn dependencies_point_down() {
     // main → lib → transport → session → hub → room → store, and the protocol under all.
-    let order = ["transport", "session", "hub", "room", "store"];
-    for (file, text) in sources("server/src") {
-        let part = file
-            .trim_start_matches("server/src/")
-            .trim_end_matches(".rs")
-            .split('/')
-            .next()
-            .unwrap()
-            .to_owned();
-        let Some(place) = order.iter().position(|name| *name == part) else { continue };
-        for above in &order[..place] {
-            let lines = lines_that_name(&text, &format!("crate::{above}"));
-            assert!(lines.is_empty(), "{file} may not know {above}: {lines:?}");
-        }
-    }
+    check_order("server/src", &[&["transport"], &["session"], &["hub"], &["room"], &["store"]]);
+    check_order(
+        "clients/rust/src",
+        &[
+            &["command"],
+            &["client"],
+            &["connection"],
+            &["websocket", "long_poll"],
+            &["session"],
+            &["shared"],
+            &["event"],
+            &["config", "outbox", "replica", "backoff", "http"],
+        ],
+    );
     for crate_above in ["inkrelay_server", "inkrelay_client"] {
         for (file, text) in sources("protocol/src") {
             assert!(lines_that_name(&text, crate_above).is_empty(), "{file} may not know {crate_above}");
