@@ -150,7 +150,7 @@ impl Value<'_> {
     }
 }
 
-/// Returns the value if it is an integer from 0 up.
+// What is returned is the value, if it is an integer from 0 up.
 impl<'de> DeserializeSeed<'de> for Value<'_> {
     type Value = Option<u64>;
 
@@ -192,8 +192,8 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        match BASE64.decode(value) {
-            Ok(bytes) if self.place == Place::Binary => msgpack::write_bin(self.out, &bytes),
+        match (self.place == Place::Binary).then(|| BASE64.decode(value)) {
+            Some(Ok(bytes)) => msgpack::write_bin(self.out, &bytes),
             _ => msgpack::write_str(self.out, value),
         }
         Ok(None)

@@ -54,6 +54,18 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
+    /// At the first byte of what is now known to be one whole value and nothing more, so that what is wrong
+    /// with the bytes is told before what is wrong with their meaning.
+    ///
+    /// # Errors
+    /// When the bytes end too early, go on after the value, or nest deeper than a message may.
+    pub fn whole(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut reader = Self::new(bytes);
+        reader.skip()?;
+        reader.finish()?;
+        Ok(Self::new(bytes))
+    }
+
     /// Whether all bytes are read.
     pub const fn is_at_end(&self) -> bool {
         self.rest.is_empty()
@@ -204,6 +216,17 @@ impl<'a> Reader<'a> {
             Token::Uint(value) => i64::try_from(value).map_err(|_| EXPECTED),
             Token::Negative(value) => Ok(value),
             _ => Err(EXPECTED),
+        }
+    }
+
+    /// Reads true or false.
+    ///
+    /// # Errors
+    /// When something else stands there.
+    pub fn bool(&mut self) -> Result<bool, Malformed> {
+        match self.token()? {
+            Token::Bool(value) => Ok(value),
+            _ => Err(Malformed("true or false was expected")),
         }
     }
 
