@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
-use inkrelay_server::config::Config;
-use inkrelay_server::store::{MemoryStore, Store};
+use inkrelay_server::config::{Config, SyncSetting};
+use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
@@ -48,16 +48,38 @@ fn serve(config: Config) -> Result<(), String> {
     }
     let runtime = runtime.enable_all().build().map_err(|error| format!("cannot start threads: {error}"))?;
     runtime.block_on(async {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let listen = config.listen;
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             format!("cannot listen on {listen}: {error}; choose another address with --listen")
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let store = open_store(&config).await?;
         println!("Inkrelay listens on http://{address}");
         println!("  {}", store.describe());
+        if !address.ip().is_loopback() {
+            println!("  whoever reaches this address can read and draw in every room");
+        }
+        if config.unlimited {
+            println!("  limits of rate and count are lifted: one client can exhaust this server");
+        }
         inkrelay_server::run(config, store, listener, stop_signal()).await.map_err(|error| error.to_string())
     })
+}
+
+async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {
+    if config.memory {
+        return Ok(Arc::new(MemoryStore::new()));
+    }
+    if let Some(url) = &config.redis {
+        let store =
+            RedisStore::connect(url, RedisConfig::default()).await.map_err(|error| error.to_string())?;
+        return Ok(Arc::new(store));
+    }
+    let policy = match config.sync {
+        SyncSetting::Always => SyncPolicy::Always,
+        SyncSetting::Interval => SyncPolicy::Interval,
+    };
+    Ok(Arc::new(EmbeddedStore::open(&config.data, policy).map_err(|error| error.to_string())?))
 }
 
 /// Waits for SIGTERM or SIGINT.

@@ -32,9 +32,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Identity, Position, RoomId, Seq};
 
-pub use embedded::EmbeddedStore;
+pub use embedded::{EmbeddedStore, OpenError, SyncPolicy};
 pub use memory::MemoryStore;
-pub use redis::RedisStore;
+pub use redis::{RedisConfig, RedisConnectError, RedisStore};
 
 /// Consecutive draws of one author, each encoded as the record that it will be.
 #[derive(Clone, Debug)]
@@ -251,6 +251,27 @@ pub(crate) fn plan(batch: &Batch, latest: Option<LatestBatch>) -> Plan {
         }),
         _ => Plan::Store { skip: usize::try_from(expected - batch.first_n).unwrap_or(usize::MAX) },
     }
+}
+
+/// What becomes of a batch that is stored behind `head`, but for its first `skip` records, and of its author.
+pub(crate) fn place(
+    batch: &Batch,
+    skip: usize,
+    latest: Option<LatestBatch>,
+    head: Seq,
+) -> (Stored, LatestBatch) {
+    let new = batch.records.len() - skip;
+    let kept = LatestBatch {
+        first_n: batch.first_n + skip as u64,
+        last_n: batch.last_n(),
+        last_seq: head.plus(new),
+    };
+    let first_seq = match (skip, latest) {
+        (0, _) => Some(head.next()),
+        (_, Some(latest)) => seq_in_latest(latest, batch.first_n),
+        (_, None) => None,
+    };
+    (Stored { new, first_seq, last_n: kept.last_n, last_seq: kept.last_seq }, kept)
 }
 
 /// Where the author's draw `n` stands, if it is of the latest batch, whose records stand next to each other.

@@ -12,7 +12,7 @@ mod snapshot;
 mod websocket;
 
 pub use listener::Server;
-pub use websocket::{Buffers, WEBSOCKET_BUFFERS};
+pub use websocket::configure as configure_websocket;
 
 use inkrelay_protocol::Position;
 

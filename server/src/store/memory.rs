@@ -8,8 +8,8 @@ use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Position, RoomId, Seq};
 
 use super::{
-    Appended, Batch, Chunk, Head, LatestBatch, Plan, ReadLimit, Store, StoreError, Stored, identity_of, plan,
-    seq_in_latest,
+    Appended, Batch, Chunk, Head, LatestBatch, Plan, ReadLimit, Store, StoreError, Stored, identity_of,
+    place, plan,
 };
 use crate::random;
 
@@ -45,23 +45,16 @@ impl Log {
             Plan::Known(stored) => return Ok(stored),
             Plan::Refuse(gap) => return Err(gap),
         };
-        let first = Seq::START.plus(self.records.len()).next();
+        let head = Seq::START.plus(self.records.len());
+        let (stored, kept) = place(batch, skip, latest, head);
         let new = &batch.records[skip..];
         // The bytes are copied: a slice would keep the whole message that brought it in memory.
         self.records.extend(new.iter().map(|record| Bytes::copy_from_slice(record)));
         self.bytes += new.iter().map(|record| record.len() as u64).sum::<u64>();
-        let last_seq = Seq::START.plus(self.records.len());
-        let first_n = batch.first_n + skip as u64;
-        let kept = LatestBatch { first_n, last_n: batch.last_n(), last_seq };
         if !batch.author.is_anonymous() {
             self.authors.insert(batch.author, kept);
         }
-        let first_seq = match (skip, latest) {
-            (0, _) => Some(first),
-            (_, Some(latest)) => seq_in_latest(latest, batch.first_n),
-            (_, None) => None,
-        };
-        Ok(Stored { new: new.len(), first_seq, last_n: kept.last_n, last_seq })
+        Ok(stored)
     }
 }
 
@@ -105,8 +98,12 @@ impl Store for MemoryStore {
             position => position,
         };
         let outcomes = batches.iter().map(|batch| log.append(batch)).collect();
+        if log.records.is_empty() {
+            let before = Position::start(Epoch::EMPTY);
+            return Ok(Appended { epoch: Epoch::EMPTY, before, bytes: 0, outcomes });
+        }
         let appended = Appended { epoch: log.epoch, before, bytes: log.bytes, outcomes };
-        if let Some(log) = created.filter(|log| !log.records.is_empty()) {
+        if let Some(log) = created {
             rooms.insert(room.clone(), log);
         }
         Ok(appended)

@@ -4,6 +4,12 @@
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails, panics; clippy takes only the bodies of tests for tests"
+)]
+
 mod embedded_store;
 mod redis_store;
 mod store_contract;

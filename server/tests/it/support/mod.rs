@@ -1,5 +1,8 @@
-//! What the tests share: a relay in this process, and a WebSocket client that shows every frame.
+//! What the tests share: a relay in this process, a WebSocket client that shows every frame, a Redis of the
+//! test's own, and a proxy that misbehaves.
 
+pub mod proxy;
+pub mod redis;
 pub mod relay;
 pub mod socket;
 

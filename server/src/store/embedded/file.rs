@@ -1,0 +1,295 @@
+//! The file: its folder, its lock, its schema, and whether it can be trusted.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+
+use super::SyncPolicy;
+use super::log::{self, Fault};
+use crate::random;
+use inkrelay_protocol::Epoch;
+
+/// The database's name in its folder.
+pub(super) const DATABASE: &str = "inkrelay.sqlite3";
+const LOCK: &str = "inkrelay.lock";
+
+/// "Inkr": what `file` and SQLite's own tools show of the file's owner.
+const APPLICATION_ID: i64 = 0x496e_6b72;
+/// Goes up when an older server could no longer read the file.
+const SCHEMA_VERSION: i64 = 1;
+
+/// How long the lock is waited for: in a restart the old process may be about to end. (A process that it forks
+/// holds the lock too, until it runs its own program.)
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+/// How long between two tries to take the lock.
+const LOCK_RETRY: Duration = Duration::from_millis(10);
+/// How long a statement waits for somebody who opened the file by hand.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes to which the write-ahead log is cut when it starts over.
+const WAL_BYTES_KEPT: i64 = 64 << 20;
+/// Prepared statements that a connection keeps: more than there are.
+const STATEMENTS: usize = 32;
+
+const SCHEMA: &str = "
+    CREATE TABLE meta (
+        key TEXT PRIMARY KEY,
+        value ANY NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE rooms (
+        name TEXT PRIMARY KEY,
+        id INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        head INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        checksum INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE records (
+        room INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        record BLOB NOT NULL,
+        checksum INTEGER NOT NULL,
+        PRIMARY KEY (room, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE clients (
+        room INTEGER NOT NULL,
+        client INTEGER NOT NULL,
+        first_n INTEGER NOT NULL,
+        last_n INTEGER NOT NULL,
+        last_seq INTEGER NOT NULL,
+        checksum INTEGER NOT NULL,
+        PRIMARY KEY (room, client)
+    ) STRICT, WITHOUT ROWID;";
+
+/// Why the store did not open. The words are for the operator who reads the log.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Not writable, on a read-only file system, or no folder.
+    #[error("the folder {} cannot be written: {source}. Give the server's user the right to write there, or name another folder", folder.display())]
+    NotWritable {
+        /// As it was given.
+        folder: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Another process has the store open.
+    #[error("another server has the folder {} open. Stop that one first, or give this one a folder of its own", folder.display())]
+    Locked {
+        /// As it was given.
+        folder: PathBuf,
+    },
+    /// A later version wrote the file.
+    #[error("{} was written by a newer version (schema {found}, this one knows {SCHEMA_VERSION}). Start that version, or name another folder", file.display())]
+    Newer {
+        /// The database.
+        file: PathBuf,
+        /// Its schema's version.
+        found: i64,
+    },
+    /// A file of that name which somebody else made.
+    #[error("{} is not an Inkrelay database. Move it away, or name another folder", file.display())]
+    Foreign {
+        /// The database.
+        file: PathBuf,
+    },
+    /// The file contradicts itself.
+    #[error("{} is damaged: {what}. Nothing was changed. Restore a copy, or see what is left with `sqlite3 {} .recover`", file.display(), file.display())]
+    Corrupt {
+        /// The database.
+        file: PathBuf,
+        /// What contradicts what.
+        what: String,
+    },
+    /// There is no space to open the file.
+    #[error("there is no space left in {}. Free some and start again", folder.display())]
+    Full {
+        /// As it was given.
+        folder: PathBuf,
+    },
+    /// Anything else that SQLite has to say.
+    #[error("{} cannot be opened: {what}", file.display())]
+    Failed {
+        /// The database.
+        file: PathBuf,
+        /// What SQLite or the operating system said.
+        what: String,
+    },
+}
+
+/// An open file, this process's alone.
+pub(super) struct Opened {
+    pub connection: Connection,
+    /// Released by the operating system when it is dropped, or when the process ends in whatever way.
+    pub lock: File,
+    pub secret: [u8; 32],
+    /// The largest number that a room has.
+    pub last_room_id: i64,
+}
+
+/// Opens or makes the database of a folder.
+pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenError> {
+    let file = folder.join(DATABASE);
+    let lock = lock(folder)?;
+    let open = || -> Result<_, Fault> {
+        // Made here, not by SQLite, for its mode: what is drawn is not for every user of the machine.
+        OpenOptions::new().append(true).create(true).mode(0o600).open(&file)?;
+        let mut connection = Connection::open_with_flags(
+            &file,
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        check_owner(&connection)?;
+        configure(&connection)?;
+        make_schema(&mut connection)?;
+        log::check_structure(&connection)?;
+        log::check_clients(&connection)?;
+        let last_room_id = log::check_rooms(&connection)?;
+        vouch(&mut connection, policy)?;
+        let secret = secret(&connection)?;
+        connection.pragma_update(None, "synchronous", policy.pragma())?;
+        Ok((connection, secret, last_room_id))
+    };
+    match open() {
+        Ok((connection, secret, last_room_id)) => Ok(Opened { connection, lock, secret, last_room_id }),
+        Err(fault) => Err(explain(folder, file, fault)),
+    }
+}
+
+/// A connection that only reads, beside the one that writes.
+pub(super) fn open_reader(file: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}
+
+fn lock(folder: &Path) -> Result<File, OpenError> {
+    let not_writable = |source| OpenError::NotWritable { folder: folder.to_owned(), source };
+    if !folder.is_dir() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(not_writable)?;
+        // A folder whose name is lost in a power cut takes its files along. SQLite syncs what is inside.
+        let parent = folder.canonicalize().map_err(not_writable)?.parent().map(Path::to_owned);
+        parent.map_or(Ok(()), |parent| File::open(parent)?.sync_all()).map_err(not_writable)?;
+    }
+    let lock =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
+    let lock = lock.map_err(not_writable)?;
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOCK_RETRY),
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { folder: folder.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(not_writable(source)),
+        }
+    }
+}
+
+/// Before anything is written: a file that is not ours stays as it is.
+fn check_owner(connection: &Connection) -> Result<(), Fault> {
+    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match (application, version, tables) {
+        (0, 0, 0) => Ok(()),
+        (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => Err(Fault::Newer(version)),
+        (APPLICATION_ID, SCHEMA_VERSION, _) => Ok(()),
+        _ => Err(Fault::Foreign),
+    }
+}
+
+fn configure(connection: &Connection) -> Result<(), Fault> {
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Fault::Damaged(format!("its journal mode stays {mode} instead of wal")));
+    }
+    // What follows up to the first append is durable in any mode.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Where the operating system knows a stronger sync (macOS), it is the one that reaches the disk.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    // The writer checkpoints by itself, because SQLite drops the errors of those that it does unasked.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // In KiB when negative. Most appends change pages that were changed just before.
+    connection.pragma_update(None, "cache_size", -16 * 1024)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
+}
+
+fn make_schema(connection: &mut Connection) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version == 0 {
+        transaction.execute_batch(SCHEMA)?;
+        let secret: [u8; 32] = random::bytes();
+        transaction.execute(
+            "INSERT INTO meta (key, value) VALUES ('secret', ?1), ('vouched', 1), ('syncs', 0)",
+            [&secret[..]],
+        )?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// New epochs where the last run cannot say that it lost nothing; then, whether this run will be able to.
+fn vouch(connection: &mut Connection, policy: SyncPolicy) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    let vouched: i64 =
+        transaction.query_row("SELECT value FROM meta WHERE key = 'vouched'", [], |row| row.get(0))?;
+    if vouched != 1 {
+        tracing::warn!(
+            "the last run did not end in order and did not sync every append: every room gets a new epoch"
+        );
+        let names: Vec<String> = transaction
+            .prepare("SELECT name FROM rooms")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        let mut update = transaction.prepare("UPDATE rooms SET epoch = ?2 WHERE name = ?1")?;
+        for name in names {
+            update.execute((name, Epoch::from_random(random::u64()).get().cast_signed()))?;
+        }
+    }
+    let vouched = i64::from(policy == SyncPolicy::Always);
+    transaction.execute("UPDATE meta SET value = ?1 WHERE key = 'vouched'", [vouched])?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn secret(connection: &Connection) -> Result<[u8; 32], Fault> {
+    connection
+        .query_row("SELECT value FROM meta WHERE key = 'secret'", [], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| Fault::Damaged("it has no secret".to_owned()))
+}
+
+fn explain(folder: &Path, file: PathBuf, fault: Fault) -> OpenError {
+    let folder = folder.to_owned();
+    match fault {
+        Fault::Foreign => OpenError::Foreign { file },
+        Fault::Newer(found) => OpenError::Newer { file, found },
+        Fault::Damaged(what) => OpenError::Corrupt { file, what },
+        Fault::Io(source) => OpenError::NotWritable { folder, source },
+        Fault::Sql(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => OpenError::Foreign { file },
+            Some(ErrorCode::DatabaseCorrupt) => OpenError::Corrupt { file, what: error.to_string() },
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                let source = fs::metadata(&file).err().unwrap_or_else(|| io::Error::other(error.to_string()));
+                OpenError::NotWritable { folder, source }
+            }
+            Some(ErrorCode::DiskFull) => OpenError::Full { folder },
+            _ => OpenError::Failed { file, what: error.to_string() },
+        },
+    }
+}

@@ -1,0 +1,89 @@
+-- Appends batches, whole or not at all: whatever can fail is done before the first write.
+-- KEYS 1 log, 2 meta, 3 clients, 4 channel.
+-- ARGV 1 a fresh epoch, 2 the node's name, 3 the most bytes to publish, 4 how many batches; then for each
+-- batch its author, first n, number of records, and the records.
+-- Returns epoch, seq before, the record before (or false), bytes, and for each batch
+-- { new, first seq or -1, last n, last seq } or { -1, expected n }.
+
+local log = open()
+local before_seq = log.records
+local before = redis.call('LINDEX', KEYS[1], -1)
+
+local latest_of, place = {}, 5
+for _ = 1, tonumber(ARGV[4]) do
+  local author = ARGV[place]
+  local field = redis.call('HGET', KEYS[3], author)
+  latest_of[author] = field and latest_batch(field, log.records) or nil
+  -- A field that tells nothing is as good as lost.
+  if field and not latest_of[author] and not log.lost then
+    log.lost, log.renewed, log.epoch = true, true, counter(ARGV[1])
+  end
+  place = place + 3 + tonumber(ARGV[place + 2])
+end
+if log.lost then
+  recount(log)
+  latest_of = log.found
+end
+
+local outcomes, new, touched, new_bytes = {}, {}, {}, 0
+place = 5
+for batch = 1, tonumber(ARGV[4]) do
+  local author, first_n, count = ARGV[place], tonumber(ARGV[place + 1]), tonumber(ARGV[place + 2])
+  local last_n, records = first_n + count - 1, place + 3
+  place = records + count
+  local named = author ~= '0'
+  local known = named and latest_of[author]
+  local expected = not named and first_n or known and known[2] + 1 or 1
+
+  -- Where the author's draw n stands, when it is of the latest batch, whose records stand together.
+  local function seq_of(n)
+    return known and n >= known[1] and n <= known[2] and known[3] - (known[2] - n) or -1
+  end
+
+  if first_n > expected then
+    outcomes[batch] = { -1, expected }
+  elseif known and last_n <= known[2] then
+    outcomes[batch] = { 0, seq_of(first_n), known[2], known[3] }
+  else
+    local skip = expected - first_n
+    local first_seq = skip == 0 and log.records + 1 or seq_of(first_n)
+    for i = records + skip, place - 1 do
+      new[#new + 1] = ARGV[i]
+      new_bytes = new_bytes + #ARGV[i]
+    end
+    log.records = log.records + count - skip
+    if named then
+      if not known then log.clients = log.clients + 1 end
+      latest_of[author] = { expected, last_n, log.records }
+      touched[author] = true
+    end
+    outcomes[batch] = { count - skip, first_seq, last_n, log.records }
+  end
+end
+
+log.bytes = log.bytes + new_bytes
+local reply = { log.epoch, before_seq, before, log.bytes, outcomes }
+-- A room in which nothing was ever drawn leaves no trace, whatever was refused.
+if #new == 0 and (not log.renewed or log.records == 0) then return reply end
+
+settle(log)
+for from = 1, #new, SLICE do
+  redis.call('RPUSH', KEYS[1], unpack(new, from, math.min(from + SLICE - 1, #new)))
+end
+if not log.found then
+  for author in pairs(touched) do
+    redis.call('HSET', KEYS[3], author, latest_field(latest_of[author]))
+  end
+end
+
+if #new > 0 then
+  local author, n, at = 0, 0, 0
+  if before then author, n, at = identity(before) end
+  local kind, body = 'A', ''
+  if not author or new_bytes > tonumber(ARGV[3]) then kind = 'H' else body = table.concat(new) end
+  local head = table.concat({ kind, ARGV[2], text(log.epoch), text(before_seq),
+    text(author or 0), text(n or 0), text(at or 0) }, ' ')
+  -- A hint only: a user who may not publish has stored the records all the same.
+  redis.pcall('PUBLISH', KEYS[4], head .. '\n' .. body)
+end
+return reply

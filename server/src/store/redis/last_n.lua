@@ -1,0 +1,12 @@
+-- The newest number of an author that is stored: its field may tell of records that are lost.
+-- ARGV 1 a fresh epoch, 2 the author. Writes nothing.
+
+local log = open()
+if log.records == 0 then return 0 end
+local field = redis.call('HGET', KEYS[3], ARGV[2])
+local latest = field and latest_batch(field, log.records)
+if log.lost or field and not latest then
+  recount(log)
+  latest = log.found[ARGV[2]]
+end
+return latest and latest[2] or 0

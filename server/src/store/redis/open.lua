@@ -1,0 +1,114 @@
+-- What every script begins with: finds out whether a room's log is the one that its counters describe.
+-- KEYS 1 log, 2 meta, 3 clients. ARGV 1 an epoch that nobody has had.
+
+-- Numbers of 2^53 and more would be rounded by Lua.
+local SAFE = 9007199254740991
+-- Elements in one slice, or one unpack: Lua's stack holds some 8,000 values.
+local SLICE = 512
+
+local function text(number) return string.format('%.0f', number) end
+
+-- A counter that was written by these scripts, or nil.
+local function counter(value)
+  local number = value and string.match(value, '^%d+$') and tonumber(value)
+  return number and number <= SAFE and number or nil
+end
+
+-- The MessagePack integer at a place, and the place behind it.
+local WIDTH = { [0xcc] = 1, [0xcd] = 2, [0xce] = 4, [0xcf] = 8 }
+local function integer(bytes, place)
+  local first = string.byte(bytes, place)
+  if not first then return nil end
+  if first < 0x80 then return first, place + 1 end
+  local width = WIDTH[first]
+  if not width or #bytes < place + width then return nil end
+  local number = 0
+  for i = place + 1, place + width do number = number * 256 + string.byte(bytes, i) end
+  if number > SAFE then return nil end
+  return number, place + width + 1
+end
+
+-- Author, n and at of a record, or nil when it does not begin as this project's servers write one.
+local function identity(record)
+  local first = string.byte(record, 1)
+  if not first or first < 0x94 or first > 0x9f then return nil end
+  local author, n, at, place
+  author, place = integer(record, 2)
+  if author then n, place = integer(record, place) end
+  if n then at, place = integer(record, place) end
+  if at then return author, n, at end
+end
+
+-- An author's latest batch, as { first n, last n, last seq }, or nil when the field is not what was written, or
+-- tells of records beyond the end of the list.
+local function latest_batch(field, records)
+  local first, last, seq = string.match(field, '^(%d+) (%d+) (%d+)$')
+  first, last, seq = counter(first), counter(last), counter(seq)
+  return first and last and seq and seq <= records and { first, last, seq } or nil
+end
+
+local function latest_field(latest)
+  return text(latest[1]) .. ' ' .. text(latest[2]) .. ' ' .. text(latest[3])
+end
+
+-- The log as it is: replid, epoch, records, bytes, clients; `lost` when the keys do not belong together,
+-- `renewed` when the epoch is a new one. Nothing is written here.
+--
+-- `master_replid` is new after a restart, a rollback to an older dump, and a failover of either kind, which
+-- no counter inside the replicated keys can show.
+local function open()
+  local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+  local kept = redis.call('HMGET', KEYS[2], 'replid', 'epoch', 'records', 'bytes', 'clients')
+  local log = {
+    replid = replid,
+    records = redis.call('LLEN', KEYS[1]),
+    epoch = counter(kept[2]),
+    bytes = counter(kept[4]),
+    clients = counter(kept[5]),
+  }
+  log.lost = redis.call('HLEN', KEYS[3]) ~= log.clients or counter(kept[3]) ~= log.records
+    or not log.epoch or not log.bytes
+  log.renewed = log.lost or kept[1] ~= replid
+  if log.renewed then log.epoch = counter(ARGV[1]) end
+  return log
+end
+
+-- When the keys do not belong together, the list is the truth: counts its bytes, and finds each author's
+-- latest number in it. Only an unbroken run from 1 counts, so that nothing is taken for stored that is not.
+local function recount(log)
+  local found, clients, bytes = {}, 0, 0
+  for from = 0, log.records - 1, SLICE do
+    for i, record in ipairs(redis.call('LRANGE', KEYS[1], from, from + SLICE - 1)) do
+      bytes = bytes + #record
+      local author, n = identity(record)
+      if author and author > 0 then
+        author = text(author)
+        local latest = found[author]
+        if n == (latest and latest[2] or 0) + 1 then
+          if not latest then clients = clients + 1 end
+          found[author] = { n, n, from + i }
+        end
+      end
+    end
+  end
+  log.bytes, log.clients, log.found = bytes, clients, found
+end
+
+-- Writes what `open` and `recount` found. The first write comes first for a reason: it is one that Redis
+-- refuses whole when it has no memory or may not write.
+local function settle(log)
+  redis.call('HSET', KEYS[2], 'replid', log.replid, 'epoch', text(log.epoch), 'records', text(log.records),
+    'bytes', text(log.bytes), 'clients', text(log.clients))
+  if not log.found then return end
+  redis.call('DEL', KEYS[3])
+  local fields = {}
+  for author, latest in pairs(log.found) do
+    fields[#fields + 1] = author
+    fields[#fields + 1] = latest_field(latest)
+    if #fields >= SLICE then
+      redis.call('HSET', KEYS[3], unpack(fields))
+      fields = {}
+    end
+  end
+  if #fields > 0 then redis.call('HSET', KEYS[3], unpack(fields)) end
+end

@@ -1,0 +1,156 @@
+//! The reading half: takes frames, gives draws to the store, and says what came of them.
+
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesOrdered;
+use inkrelay_protocol::{ClientFrame, CloseCode, ErrorCode, Position, ServerFrame};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::{End, Incoming, Session, frame_bytes};
+use crate::room::NotStored;
+use crate::session::{Refused, spread_retry};
+use crate::store::Stored;
+use crate::transport::encoding::Encoding;
+
+/// Batches of one connection that wait for the store; then its frames are no longer read.
+const IN_FLIGHT: usize = 64;
+
+/// The reading half.
+pub(super) struct Reading<'s> {
+    session: &'s Session<'s>,
+    answers: mpsc::Sender<Bytes>,
+    /// The first number of a refused batch: what has higher numbers was on its way, and is dropped.
+    refused: Option<u64>,
+    /// How many refusals there were. A batch that was given to the store before the newest one may find a gap
+    /// that is no fault of the client's.
+    refusals: u64,
+}
+
+/// A batch that was given to the store, and what came of it.
+struct Answered {
+    n: u64,
+    /// How many refusals there were when it was given.
+    refusals: u64,
+    result: Result<(Stored, Position), NotStored>,
+}
+
+type InFlight = FuturesOrdered<BoxFuture<'static, Answered>>;
+
+impl<'s> Reading<'s> {
+    pub(super) const fn new(session: &'s Session<'s>, answers: mpsc::Sender<Bytes>) -> Self {
+        Self { session, answers, refused: None, refusals: 0 }
+    }
+
+    /// Reads until there is a reason to end.
+    pub(super) async fn run(mut self, incoming: &mut Incoming, encoding: Encoding) -> End {
+        match self.read_all(incoming, encoding).await {
+            Ok(()) => End::close(CloseCode::GoingAway, "the server is going away"),
+            Err(end) => end,
+        }
+    }
+
+    /// Reads until the connection ends, or the server drains and what was begun is answered.
+    async fn read_all(&mut self, incoming: &mut Incoming, encoding: Encoding) -> Result<(), End> {
+        let idle_time = self.session.relay.config.times.idle_time;
+        let mut draining = self.session.relay.draining();
+        let mut in_flight = InFlight::new();
+        let mut idle = pin!(sleep(idle_time));
+        loop {
+            let has_room = in_flight.len() < IN_FLIGHT;
+            tokio::select! {
+                biased;
+                Some(answered) = in_flight.next(), if !in_flight.is_empty() => self.answer(answered).await?,
+                () = draining.begun() => {
+                    while let Some(answered) = in_flight.next().await {
+                        self.answer(answered).await?;
+                    }
+                    let retry_ms = u64::try_from(spread_retry().as_millis()).unwrap_or(u64::MAX);
+                    let reason = "the server is going away: come back in a moment".to_owned();
+                    return self.send(&ServerFrame::GoAway { reason, retry_ms }).await;
+                }
+                message = incoming.next(), if has_room => {
+                    idle.as_mut().reset(Instant::now() + idle_time);
+                    if let Some(bytes) = frame_bytes(message, encoding)? {
+                        self.take(&bytes, &mut in_flight).await?;
+                    }
+                }
+                () = idle.as_mut(), if has_room => {
+                    return Err(End::close(CloseCode::TooSlow, "there was no sign of life"));
+                }
+            }
+        }
+    }
+
+    /// Takes one frame.
+    async fn take(&mut self, bytes: &[u8], in_flight: &mut InFlight) -> Result<(), End> {
+        let (room, client) = (&self.session.reading, self.session.who.client);
+        match ClientFrame::decode(bytes).map_err(|error| End::malformed(error.to_string()))? {
+            ClientFrame::Hello(_) => return Err(End::malformed("a hello comes once")),
+            ClientFrame::Draws { n, draws } => return self.take_draws(n, draws, in_flight).await,
+            ClientFrame::Pointer { x, y } => room.point(client, x, y),
+            ClientFrame::Profile(profile) => room.rename(client, profile),
+            // Roles do not come from tokens yet, so that a fresh one changes nothing.
+            ClientFrame::Token(_) | ClientFrame::Unknown(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn take_draws(&mut self, n: u64, draws: &[u8], in_flight: &mut InFlight) -> Result<(), End> {
+        if self.refused.is_some_and(|refused| n > refused) {
+            return Ok(());
+        }
+        self.refused = None;
+        let Session { relay, reading, who, address, .. } = self.session;
+        let checked = relay.check_rate(who.client, *address);
+        match checked.and_then(|()| relay.submit(reading, who.client, n, draws)) {
+            Ok(submitted) => {
+                let refusals = self.refusals;
+                in_flight.push_back(Box::pin(async move {
+                    Answered { n, refusals, result: submitted.answer().await }
+                }));
+                Ok(())
+            }
+            Err(refused) if refused.code == ErrorCode::Malformed => Err(End::malformed(refused.message)),
+            Err(refused) => {
+                // Nothing of the batch is kept, so that it is its first draw which is to come again.
+                let first_refused = n + refused.index.unwrap_or(0) as u64;
+                self.refuse(refused, first_refused).await
+            }
+        }
+    }
+
+    async fn answer(&mut self, answered: Answered) -> Result<(), End> {
+        let Answered { n, refusals, result } = answered;
+        match result {
+            Ok((stored, _)) => self.send(&ServerFrame::Ack { n: stored.last_n, seq: stored.last_seq }).await,
+            Err(NotStored::Gap(_)) if refusals < self.refusals => Ok(()),
+            Err(NotStored::Gap(gap)) => {
+                let refused = Refused::from(NotStored::Gap(gap));
+                let reason = refused.message.to_string();
+                self.refuse(refused, gap.expected).await?;
+                Err(End::close(CloseCode::OutOfStep, reason))
+            }
+            Err(why) => self.refuse(why.into(), n).await,
+        }
+    }
+
+    /// Tells that a batch is refused, or that its fate is unknown. From then on batches with numbers above the
+    /// one named are dropped until it comes again.
+    async fn refuse(&mut self, refused: Refused, named: u64) -> Result<(), End> {
+        self.refused = Some(self.refused.map_or(named, |earlier| earlier.min(named)));
+        self.refusals += 1;
+        let retry_ms = refused.retry.map(|retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
+        let code = refused.code.as_str().to_owned();
+        let message = refused.message.into_owned();
+        self.send(&ServerFrame::Error { code, message, retry_ms, n: Some(named) }).await
+    }
+
+    /// Waits while the writing half is held up by a client that does not read.
+    async fn send(&self, frame: &ServerFrame<'_>) -> Result<(), End> {
+        self.answers.send(frame.to_bytes().into()).await.map_err(|_| End::Peer)
+    }
+}
