@@ -90,14 +90,14 @@ impl Board {
             Draw::Begin { stroke, style, channels, points, end } => {
                 let number = match author.is_anonymous() {
                     false => stroke,
-                    // The door takes no other from the anonymous author.
+                    // The door takes no other from the anonymous author. So none of its strokes is ever open.
                     true if stroke == 0 && end => record.identity.n,
                     true => return,
                 };
                 let begun = Stroke { author, number, style, channels, closed: end, values: Vec::new() };
                 self.begin(begun, points);
             }
-            Draw::Extend { stroke, points, end } if !author.is_anonymous() => {
+            Draw::Extend { stroke, points, end } => {
                 if let Some(place) = self.stroke_index.get(&(author, stroke)) {
                     self.strokes[*place].extend(points, end);
                 }
@@ -111,7 +111,7 @@ impl Board {
                 self.operate(record, Operation::Revoke(there));
             }
             Draw::Clear => self.operate(record, Operation::Clear(self.strokes.len())),
-            Draw::Extend { .. } | Draw::Opaque(_) | Draw::Unknown(_) => {}
+            Draw::Opaque(_) | Draw::Unknown(_) => {}
         }
     }
 

@@ -16,7 +16,7 @@ use crate::msgpack::{self, Malformed, Reader, Token};
 /// Appends one MessagePack value as JSON.
 ///
 /// What JSON cannot tell can stand in a store only if something else than the relay put it there. It is
-/// told as `null`, so that the rest of the log stays readable.
+/// told as `null`, and as a key `""`, so that the rest of the log stays readable.
 ///
 /// # Errors
 /// When the bytes are no MessagePack value, or more than one.
@@ -56,11 +56,8 @@ fn write_value(reader: &mut Reader<'_>, out: &mut Vec<u8>, depth: usize) -> Resu
                 if index > 0 {
                     out.push(b',');
                 }
-                match reader.token()? {
+                match Reader::new(reader.raw()?).token()? {
                     Token::Str(key) => write_scalar(out, &String::from_utf8_lossy(key)),
-                    Token::Array(_) | Token::Map(_) => {
-                        return Err(Malformed("the keys of a map are scalars"));
-                    }
                     _ => out.extend_from_slice(b"\"\""),
                 }
                 out.push(b':');

@@ -35,10 +35,7 @@ impl<'a> Record<'a> {
     /// # Errors
     /// When the bytes are no record, or more than one. The draw inside is not looked at.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(bytes);
-        let record = Self::read(&mut reader)?;
-        reader.finish()?;
-        Ok(record)
+        Self::read(&mut Reader::whole(bytes)?)
     }
 
     /// Reads the next record of several.

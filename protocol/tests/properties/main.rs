@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod board;
+mod examine;
 mod mutation;
 mod values;
 mod wire;

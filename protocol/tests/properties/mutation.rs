@@ -1,14 +1,11 @@
 //! Random damage to the vectors: the fuzz targets' checks, for those who do not run a fuzzer.
 
-use inkrelay_protocol::draw::{Drawer, check_batch};
-use inkrelay_protocol::json::{self, Shape};
-use inkrelay_protocol::limits::DrawLimits;
-use inkrelay_protocol::{Board, ClientFrame, ClientId, Draw, Record, Role, ServerFrame};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
 
 use crate::cases;
+use crate::examine::{batch, message};
 
 /// Every `hex` of the vectors, and every record of the boards.
 fn corpus() -> Vec<Vec<u8>> {
@@ -95,55 +92,14 @@ fn apply(damage: &Damage, bytes: &mut Vec<u8>, corpus: &[Vec<u8>]) {
     }
 }
 
-/// What must hold of any bytes at all.
-fn examine(bytes: &[u8]) {
-    for (client, role) in [(0, Role::Drawer), (7, Role::Drawer), (7, Role::Moderator)] {
-        let drawer = Drawer { client: ClientId::new(client).unwrap(), role };
-        let Ok(draws) = check_batch(bytes, &DrawLimits { bytes_per_draw: 0, draws_per_batch: 0 }, drawer)
-        else {
-            continue;
-        };
-        // The draws are the batch but for its head, and each can be read.
-        let all = draws.concat();
-        assert!(bytes.ends_with(&all) && matches!(bytes.len() - all.len(), 1 | 3 | 5));
-        let mut board = Board::new();
-        for draw in &draws {
-            Draw::decode(draw).unwrap();
-            let identity = inkrelay_protocol::Identity { author: drawer.client, n: 1, at: 0 };
-            board.apply(&Record { identity, draw });
-        }
-        assert!(board.strokes().count() <= draws.len());
-        // It can be told in JSON, and what comes back passes too.
-        let mut text = Vec::new();
-        json::from_msgpack(bytes, &mut text).unwrap();
-        let again = json::to_msgpack(&text, Shape::Draws).unwrap();
-        check_batch(&again, &DrawLimits { bytes_per_draw: 0, draws_per_batch: 0 }, drawer).unwrap();
-    }
-    if let Ok(frame) = ClientFrame::decode(bytes) {
-        assert_eq!(ClientFrame::decode(&frame.to_bytes()), Ok(frame));
-    }
-    if let Ok(frame) = ServerFrame::decode(bytes) {
-        assert_eq!(ServerFrame::decode(&frame.to_bytes()), Ok(frame));
-    }
-    if let Ok(record) = Record::parse(bytes) {
-        let mut board = Board::new();
-        board.apply(&record);
-    }
-    let mut text = Vec::new();
-    if json::from_msgpack(bytes, &mut text).is_ok() {
-        serde_json::from_slice::<Value>(&text).unwrap();
-    }
-    if let Ok(converted) = json::to_msgpack(bytes, Shape::ClientFrame) {
-        let mut text = Vec::new();
-        json::from_msgpack(&converted, &mut text).unwrap();
-    }
-}
-
 #[test]
 fn the_vectors_themselves() {
     let corpus = corpus();
     assert!(corpus.len() > 300);
-    corpus.iter().for_each(|bytes| examine(bytes));
+    for bytes in &corpus {
+        batch(bytes);
+        message(bytes);
+    }
 }
 
 #[test]
@@ -154,7 +110,8 @@ fn damaged_vectors_do_no_harm() {
     let run = runner.run(&(any::<Index>(), damages), |(which, damages)| {
         let mut bytes = which.get(&corpus).clone();
         damages.iter().for_each(|damage| apply(damage, &mut bytes, &corpus));
-        examine(&bytes);
+        batch(&bytes);
+        message(&bytes);
         Ok(())
     });
     run.unwrap();
@@ -165,6 +122,7 @@ proptest! {
 
     #[test]
     fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        examine(&bytes);
+        batch(&bytes);
+        message(&bytes);
     }
 }
