@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
-use inkrelay_protocol::{After, Position, RoomId, Seq};
+use inkrelay_protocol::{After, ClientId, Position, RoomId, Seq};
 use tokio::sync::{OnceCell, watch};
 
 use crate::lock::lock;
@@ -188,7 +188,7 @@ impl Room {
     }
 
     async fn load_tail(&self) -> Result<(), StoreError> {
-        let head = self.node.store.head(&self.id).await?;
+        let head = self.stored_head().await?;
         self.bytes.store(head.bytes, Ordering::Relaxed);
         let warm_from = head.position.seq.get().saturating_sub(WARM_RECORDS as u64);
         let base = match Seq::new(warm_from) {
@@ -206,7 +206,19 @@ impl Room {
     }
 
     async fn read(&self, from: Seq, limit: ReadLimit) -> Result<Chunk, StoreError> {
-        self.node.store.read(&self.id, from, limit).await
+        in_time(self.node.store.read(&self.id, from, limit)).await
+    }
+
+    async fn stored_head(&self) -> Result<Head, StoreError> {
+        in_time(self.node.store.head(&self.id)).await
+    }
+
+    /// The newest number of that author which is stored; 0 for none.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn last_n(&self, author: ClientId) -> Result<u64, StoreError> {
+        in_time(self.node.store.last_n(&self.id, author)).await
     }
 
     fn change_tail<T>(&self, change: impl FnOnce(&mut Tail) -> T) -> T {
@@ -396,7 +408,7 @@ impl Room {
     /// # Errors
     /// When the store does not answer.
     pub async fn log(&self) -> Result<LogReader, StoreError> {
-        let head = self.node.store.head(&self.id).await?;
+        let head = self.stored_head().await?;
         Ok(LogReader { next: Seq::START.next(), until: head.position })
     }
 
@@ -477,6 +489,12 @@ impl Drop for Room {
     fn drop(&mut self) {
         self.node.tail_bytes.fetch_sub(self.tail_bytes(), Ordering::Relaxed);
     }
+}
+
+/// A store that keeps silent is as one that says it cannot answer.
+async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let no_answer = |_| Err(StoreError::Unavailable("no answer in time".to_owned()));
+    tokio::time::timeout(ANSWER_TIME, asked).await.unwrap_or_else(no_answer)
 }
 
 type RoomPresence = Mutex<Presence<Attachment>>;

@@ -15,12 +15,13 @@ use axum::body::Body;
 use axum::extract::Request;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use http::{HeaderValue, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
@@ -33,6 +34,8 @@ const HEADER_BYTES: usize = 16 * 1024;
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// A write that the client's machine does not acknowledge in this time ends the connection: it is gone.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Connections at the same time that are told that there are too many; others beyond them are just closed.
+const TURNED_AWAY: usize = 256;
 /// Beyond the stall time of sessions, which say why they end; this one just cuts.
 const WRITE_GRACE: Duration = Duration::from_secs(10);
 
@@ -104,10 +107,10 @@ impl Server {
         Self { connections, accepting }
     }
 
-    /// Stops accepting, and waits for the open connections to end, which the sessions do on their own when
-    /// the server drains. Returns whether all did in that time; the others are cut.
+    /// Waits for the open connections to end, which the sessions do on their own when the server drains, and
+    /// stops accepting. Returns whether all did in that time; the others are cut. Whoever comes meanwhile is
+    /// told that the server is draining, so that a load balancer sees it while there is still work to finish.
     pub async fn finish(self, within: Duration) -> bool {
-        self.accepting.abort();
         let all_closed = async {
             loop {
                 let closed = self.connections.one_closed.notified();
@@ -120,6 +123,7 @@ impl Server {
             }
         };
         let in_time = tokio::time::timeout(within, all_closed).await.is_ok();
+        self.accepting.abort();
         self.connections.cut.send_replace(true);
         in_time
     }
@@ -127,6 +131,7 @@ impl Server {
 
 async fn accept(relay: Arc<Relay>, listener: TcpListener, connections: Arc<Connections>) {
     let app = super::http::router(Arc::clone(&relay));
+    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY));
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
@@ -135,7 +140,14 @@ async fn accept(relay: Arc<Relay>, listener: TcpListener, connections: Arc<Conne
                     Some(counted) => {
                         tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, counted));
                     }
-                    None => drop(tokio::spawn(turn_away(stream))),
+                    None => {
+                        if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
+                            tokio::spawn(async move {
+                                turn_away(stream).await;
+                                drop(permit);
+                            });
+                        }
+                    }
                 }
             }
             Err(error) => {
@@ -190,14 +202,19 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
     let has_request = Arc::new(AtomicBool::new(false));
     let service = {
         let (has_request, counted) = (Arc::clone(&has_request), Arc::clone(&counted));
+        let relay = Arc::clone(&relay);
         service_fn(move |mut request: Request<Incoming>| {
             has_request.store(true, Ordering::Relaxed);
+            let relay = Arc::clone(&relay);
             request.extensions_mut().insert(PeerAddress(address));
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();
             async move {
-                let response = app.oneshot(request.map(Body::new)).await;
-                response.map_err(|never: Infallible| never)
+                let mut response = app.oneshot(request.map(Body::new)).await?;
+                if relay.is_draining() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(response)
             }
         })
     };
@@ -211,7 +228,7 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
     let first_header = tokio::time::sleep(times.header_time);
     let mut first_header = pin!(first_header);
     let mut draining = relay.draining();
-    let mut is_asked_to_end = false;
+    let (mut is_header_due, mut is_asked_to_end) = (true, false);
     loop {
         tokio::select! {
             result = connection.as_mut() => {
@@ -220,13 +237,19 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
                 }
                 break;
             }
-            () = first_header.as_mut(), if !has_request.load(Ordering::Relaxed) => {
-                tracing::debug!("a connection sent no whole request header in time");
-                break;
+            () = first_header.as_mut(), if is_header_due => {
+                is_header_due = false;
+                if !has_request.load(Ordering::Relaxed) {
+                    tracing::debug!("a connection sent no whole request header in time");
+                    break;
+                }
             }
             () = draining.begun(), if !is_asked_to_end => {
                 is_asked_to_end = true;
-                connection.as_mut().graceful_shutdown();
+                // One whose first request is on its way still gets its answer, which closes it.
+                if has_request.load(Ordering::Relaxed) {
+                    connection.as_mut().graceful_shutdown();
+                }
             }
             _ = cut.wait_for(|cut| *cut) => break,
         }

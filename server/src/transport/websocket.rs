@@ -20,6 +20,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
+use http::{HeaderMap, HeaderValue, header};
 use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::json::{Shape, to_msgpack};
 use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, RoomId, ServerFrame};
@@ -94,6 +95,7 @@ pub async fn upgrade(
     RoomName(room): RoomName,
     Extension(PeerAddress(address)): Extension<PeerAddress>,
     Extension(count): Extension<ConnectionCount>,
+    headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     if relay.is_draining() {
@@ -101,14 +103,34 @@ pub async fn upgrade(
     }
     let upgrade =
         upgrade.map_err(|error| Problem::new(ErrorCode::Malformed, format!("no WebSocket: {error}")))?;
-    let upgrade = configure(upgrade, relay.config.limits.message_bytes()).protocols([MESSAGE_PACK, JSON]);
-    let is_json = upgrade.selected_protocol().is_some_and(|protocol| protocol == JSON);
-    let encoding = if is_json { Encoding::Json } else { Encoding::MessagePack };
+    let mut upgrade = configure(upgrade, relay.config.limits.message_bytes());
+    let protocol = subprotocol(&headers);
+    if let Some(protocol) = protocol {
+        upgrade.set_selected_protocol(HeaderValue::from_static(protocol));
+    }
+    let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let on_failed = |error| tracing::debug!(%error, "a WebSocket did not come about");
     Ok(upgrade.on_failed_upgrade(on_failed).on_upgrade(move |socket| async move {
         let _counted = count.take();
         serve(relay, room, socket, encoding, address).await;
     }))
+}
+
+/// Bounds the memory that a connection can take, given the bytes of one message.
+pub fn configure(upgrade: WebSocketUpgrade, max_message: usize) -> WebSocketUpgrade {
+    upgrade
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_write_buffer_size(MAX_WRITE_BUFFER.saturating_add(max_message))
+        .max_message_size(max_message)
+        .max_frame_size(max_message)
+}
+
+/// The first of the subprotocols offered that is spoken here; the client's order is its preference.
+fn subprotocol(headers: &HeaderMap) -> Option<&'static str> {
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let names = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    names.map(str::trim).find_map(|name| [MESSAGE_PACK, JSON].into_iter().find(|known| *known == name))
 }
 
 async fn serve(relay: Arc<Relay>, room: RoomId, socket: WebSocket, encoding: Encoding, address: IpAddr) {
@@ -124,10 +146,13 @@ async fn serve(relay: Arc<Relay>, room: RoomId, socket: WebSocket, encoding: Enc
         },
         Err(end) => end,
     };
-    if let End::Close(code, reason) = end {
-        tracing::debug!(%room, code = code.number(), reason, "closing a WebSocket");
-        // The client may be gone or stuck; after the close time the connection is dropped either way.
-        drop(timeout(CLOSE_TIME, out.close(code, reason, &mut incoming)).await);
+    // The client may be gone or stuck; after the close time the connection is dropped either way.
+    match end {
+        End::Close(code, reason) => {
+            tracing::debug!(%room, code = code.number(), reason, "closing a WebSocket");
+            drop(timeout(CLOSE_TIME, out.close(code, reason, &mut incoming)).await);
+        }
+        End::Peer => drop(timeout(CLOSE_TIME, out.finish()).await),
     }
 }
 
@@ -177,6 +202,9 @@ fn frame_bytes(
             match error.downcast_ref::<tungstenite::Error>() {
                 Some(tungstenite::Error::Capacity(_)) => {
                     Err(End::close(CloseCode::TooLarge, "the message is larger than the limit in welcome"))
+                }
+                Some(tungstenite::Error::Protocol(_) | tungstenite::Error::Utf8(_)) => {
+                    Err(End::malformed("this is no frame of the WebSocket protocol"))
                 }
                 _ => Err(End::Peer),
             }

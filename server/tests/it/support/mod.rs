@@ -1,9 +1,12 @@
 //! What the tests share: a relay in this process, a WebSocket client that shows every frame, a Redis of the
 //! test's own, and a proxy that misbehaves.
 
+pub mod http;
+pub mod program;
 pub mod proxy;
 pub mod redis;
 pub mod relay;
+pub mod slow_store;
 pub mod socket;
 
 use std::time::Duration;
