@@ -444,11 +444,11 @@ impl Room {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// One more reads its log, unless as many do as may.
-    pub(crate) fn start_reading(&self) -> bool {
+    /// One more reads its log, unless as many do as may and it does not replace one of them.
+    pub(crate) fn start_reading(&self, replaces: bool) -> bool {
         let max = self.node.limits.sessions;
         let readers = self.readers.fetch_add(1, Ordering::AcqRel);
-        if max != 0 && readers >= max {
+        if max != 0 && readers >= max && !replaces {
             self.readers.fetch_sub(1, Ordering::AcqRel);
             return false;
         }

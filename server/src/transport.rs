@@ -5,6 +5,7 @@ mod draws;
 mod encoding;
 mod events;
 mod http;
+mod lingering;
 mod listener;
 mod long_poll;
 mod problem;

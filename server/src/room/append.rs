@@ -138,8 +138,7 @@ impl Room {
                 fitting.push(waiting);
                 continue;
             }
-            let last_n =
-                if author.is_anonymous() { Ok(0) } else { self.last_n(author).await };
+            let last_n = if author.is_anonymous() { Ok(0) } else { self.last_n(author).await };
             match last_n {
                 Ok(last_n) if waiting.batch.last_n() <= last_n => fitting.push(waiting),
                 Ok(_) => answer(waiting.reply, Err(NotStored::RoomFull)),

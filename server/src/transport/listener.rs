@@ -25,6 +25,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
+use super::lingering::{Farewells, Lingering};
 use crate::lock::lock;
 use crate::session::Relay;
 
@@ -34,7 +35,9 @@ const HEADER_BYTES: usize = 16 * 1024;
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// A write that the client's machine does not acknowledge in this time ends the connection: it is gone.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Connections at the same time that are told that there are too many; others beyond them are just closed.
+/// One connection too many has so long to send something that can be answered.
+const TURN_AWAY_TIME: Duration = Duration::from_secs(1);
+/// Connections that are turned away at the same time; others beyond them are just closed.
 const TURNED_AWAY: usize = 256;
 /// Beyond the stall time of sessions, which say why they end; this one just cuts.
 const WRITE_GRACE: Duration = Duration::from_secs(10);
@@ -63,7 +66,8 @@ struct Connections {
     cut: watch::Sender<bool>,
 }
 
-struct Counted {
+/// One of the open connections, as long as it lives.
+pub struct Counted {
     connections: Arc<Connections>,
     address: IpAddr,
 }
@@ -78,6 +82,14 @@ impl Connections {
         *count += 1;
         self.open.fetch_add(1, Ordering::AcqRel);
         Some(Counted { connections: Arc::clone(self), address })
+    }
+}
+
+impl Counted {
+    /// Waits until the drain time is over.
+    pub async fn cut(&self) {
+        // The sender is held here, so that the wait ends only with the cut.
+        drop(self.connections.cut.subscribe().wait_for(|cut| *cut).await);
     }
 }
 
@@ -131,19 +143,21 @@ impl Server {
 
 async fn accept(relay: Arc<Relay>, listener: TcpListener, connections: Arc<Connections>) {
     let app = super::http::router(Arc::clone(&relay));
-    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY));
+    let (turned_away, farewells) = (Arc::new(Semaphore::new(TURNED_AWAY)), Farewells::new());
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
                 let address = canonical(address);
                 match connections.count(address, relay.config.limits.max_connections) {
                     Some(counted) => {
-                        tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, counted));
+                        let farewells = farewells.clone();
+                        tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, farewells, counted));
                     }
                     None => {
                         if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
+                            let farewells = farewells.clone();
                             tokio::spawn(async move {
-                                turn_away(stream).await;
+                                turn_away(stream, farewells).await;
                                 drop(permit);
                             });
                         }
@@ -165,20 +179,24 @@ fn canonical(address: SocketAddr) -> IpAddr {
     address.ip().to_canonical()
 }
 
-async fn turn_away(mut stream: TcpStream) {
+async fn turn_away(stream: TcpStream, farewells: Farewells) {
+    let mut stream = Lingering::new(TimeoutStream::new(stream), farewells);
     let answer = async {
-        stream.write_all(TOO_MANY).await?;
-        stream.shutdown().await?;
-        // Read what was sent: closing with unread bytes would reset the connection and lose the answer.
-        let mut sink = [0; 1024];
-        while tokio::io::AsyncReadExt::read(&mut stream, &mut sink).await? > 0 {}
-        std::io::Result::Ok(())
+        // An answer to no question is an error to most clients, so that something of the request comes first.
+        tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1024]).await?;
+        stream.write_all(TOO_MANY).await
     };
-    // Whether the answer arrives is up to the client; it costs a second at most.
-    drop(tokio::time::timeout(Duration::from_secs(1), answer).await);
+    // Whether the answer arrives is up to the client.
+    drop(tokio::time::timeout(TURN_AWAY_TIME, answer).await);
 }
 
-async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted: Counted) {
+async fn serve(
+    relay: Arc<Relay>,
+    app: axum::Router,
+    stream: TcpStream,
+    farewells: Farewells,
+    counted: Counted,
+) {
     let socket = socket2::SockRef::from(&stream);
     let keepalive = socket2::TcpKeepalive::new()
         .with_time(Duration::from_secs(30))
@@ -194,7 +212,7 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
     let times = &relay.config.times;
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(times.stall_time + WRITE_GRACE));
-    let io = TokioIo::new(Box::pin(stream));
+    let io = TokioIo::new(Lingering::new(stream, farewells));
 
     let address = counted.address;
     let mut cut = counted.connections.cut.subscribe();
@@ -262,7 +280,7 @@ pub struct ConnectionCount(Arc<std::sync::Mutex<Option<Counted>>>);
 
 impl ConnectionCount {
     /// Takes the count over: the connection counts until what is returned is dropped.
-    pub fn take(&self) -> impl Send + use<> {
+    pub fn take(&self) -> Option<Counted> {
         lock(&self.0).take()
     }
 }

@@ -111,8 +111,11 @@ pub async fn upgrade(
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let on_failed = |error| tracing::debug!(%error, "a WebSocket did not come about");
     Ok(upgrade.on_failed_upgrade(on_failed).on_upgrade(move |socket| async move {
-        let _counted = count.take();
-        serve(relay, room, socket, encoding, address).await;
+        let Some(counted) = count.take() else { return };
+        tokio::select! {
+            () = serve(relay, room, socket, encoding, address) => {}
+            () = counted.cut() => {}
+        }
     }))
 }
 
@@ -237,7 +240,7 @@ impl<'r> Session<'r> {
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let who = relay.identify(room, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
-        let reading = relay.enter(room).await?.read().ok_or_else(crowded)?;
+        let reading = relay.enter(room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
         let session = Self { relay, reading, who, address, attachment };

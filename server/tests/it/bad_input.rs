@@ -130,18 +130,18 @@ pub async fn raw_websocket(address: SocketAddr, room: &str) -> TcpStream {
     stream
 }
 
-/// The code of the close frame (RFC 6455, section 5.5.1) among frames from a server.
+/// The code of the close frame (RFC 6455, section 5.5.1) among frames from a server, once it is there.
 pub fn close_code(mut bytes: &[u8]) -> Option<u16> {
     while let [first, len, rest @ ..] = bytes {
         let (len, rest) = match len {
-            126 => (usize::from(u16::from_be_bytes([rest[0], rest[1]])), &rest[2..]),
+            126 => (usize::from(u16::from_be_bytes(*rest.first_chunk()?)), &rest[2..]),
             127 => panic!("a longer frame than any that is expected"),
             len => (usize::from(*len), rest),
         };
         if first & 0x0f == 8 {
-            return Some(u16::from_be_bytes([rest[0], rest[1]]));
+            return Some(u16::from_be_bytes(*rest.first_chunk()?));
         }
-        bytes = &rest[len..];
+        bytes = rest.get(len..)?;
     }
     None
 }

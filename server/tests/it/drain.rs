@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use http::Method;
-use inkrelay_protocol::ServerFrame;
+use inkrelay_protocol::{ClientFrame, ServerFrame};
 use tokio::time::Instant;
 
 use crate::support::http::{JSON, answer};
@@ -76,11 +76,17 @@ async fn what_was_begun_is_acked_and_what_is_new_is_refused() {
     let store = SlowStore::new();
     let mut relay = Relay::start_on(store.clone(), |_| {}).await;
     let mut socket = Socket::join(relay.address, "a").await;
+    let mut other = Socket::join(relay.address, "a").await;
     let (_, ticket) = relay.session("b").await;
     store.hold_appends(true);
     for n in 1..=3 {
         socket.draw(n, &[mark(n)]).await;
     }
+    // Once this is seen, all before it was read.
+    socket.send(&ClientFrame::Pointer { x: 1, y: 1 }).await;
+    let pointer = |frame: ServerFrame<'_>| matches!(frame, ServerFrame::Pointer { .. }).then_some(());
+    other.wait_for("the pointer", pointer).await;
+    drop(other);
     let post = relay.request(Method::POST, "/v1/rooms/b/draws").header("content-type", JSON);
     let post = post.header("inkrelay-ticket", ticket).header("inkrelay-n", 1).body("[[4]]");
     let post = tokio::spawn(answer(post));

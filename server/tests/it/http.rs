@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::support::http::{Answer, JSON, MESSAGE_PACK, answer};
 use crate::support::relay::Relay;
-use crate::support::socket::{Socket, batch, mark, marked};
+use crate::support::socket::{Socket, batch, marked};
 
 const DRAWS: &str = "/v1/rooms/a/draws";
 
@@ -112,7 +112,11 @@ async fn polls_go_on_from_the_position_they_are_given() {
 }
 
 /// Reads events until there are that many; comments do not count.
-async fn events(stream: &mut reqwest::Response, text: &mut String, count: usize) -> Vec<(String, String, Value)> {
+async fn events(
+    stream: &mut reqwest::Response,
+    text: &mut String,
+    count: usize,
+) -> Vec<(String, String, Value)> {
     loop {
         let blocks: Vec<&str> = text.split("\n\n").filter(|block| block.contains("data: ")).collect();
         if blocks.len() >= count && text.ends_with("\n\n") {
@@ -225,7 +229,8 @@ async fn a_snapshot_of_20_000_records_is_whole() {
     let told = as_json(&plain.body);
     assert_eq!((&told[1], told[2].as_array().unwrap().len()), (&json!(20_000), 20_000));
     assert_eq!(told, relay.get(path).await.json());
-    let gzip = relay.request(Method::GET, path).header("accept", MESSAGE_PACK).header("accept-encoding", "gzip");
+    let gzip =
+        relay.request(Method::GET, path).header("accept", MESSAGE_PACK).header("accept-encoding", "gzip");
     let gzip = answer(gzip).await;
     assert_eq!(gzip.header("content-encoding"), Some("gzip"));
     let mut unpacked = Vec::new();
@@ -288,6 +293,8 @@ async fn a_room_and_the_server_tell_how_they_are() {
     assert_eq!(room["participants"], json!([[ada.client.get(), "Ada", 255]]));
     assert_eq!((&room["records"], &room["bytes"]), (&json!(3), &json!(bytes)));
     assert_eq!(room["position"].as_array().unwrap().len(), 5);
+    let stored = relay.store.head(&"a".parse().unwrap()).await.unwrap();
+    assert_eq!(stored.bytes, bytes as u64);
     assert_eq!(room["position"][0], json!(log.epoch.get()));
     assert_eq!(relay.get("/healthz").await.json(), json!({"status": "ok"}));
     assert_eq!(relay.get("/readyz").await.json(), json!({"status": "ready"}));
@@ -335,6 +342,7 @@ async fn pages_of_foreign_origins_do_nothing_here() {
     let exposed = ask(Method::GET, "/v1/rooms/a/draws?wait=0", "https://good.example").await;
     assert!(exposed.header("access-control-expose-headers").unwrap().contains("inkrelay-position"));
     let anyone = Relay::start(|config| config.allow_origin = vec!["*".to_owned()]).await;
-    let got = answer(anyone.request(Method::POST, "/v1/rooms/a/sessions").header("origin", "https://x.y")).await;
+    let got =
+        answer(anyone.request(Method::POST, "/v1/rooms/a/sessions").header("origin", "https://x.y")).await;
     assert_eq!((got.status, got.header("access-control-allow-origin")), (200, Some("https://x.y")));
 }

@@ -169,12 +169,13 @@ async fn a_full_room_refuses_draws_answers_retries_and_can_be_read() {
 /// L-6.
 #[tokio::test]
 async fn a_crowded_room_takes_the_next_one_when_someone_leaves() {
-    let relay = Relay::start(|config| config.limits.max_sessions = 2).await;
+    let relay = Relay::start(|config| config.limits.max_sessions = 3).await;
     let first = Socket::join(relay.address, "a").await;
     let second = Socket::join(relay.address, "a").await;
-    let (mut third, _) = Socket::handshake(relay.address, "a", None).await.unwrap();
-    third.send(&inkrelay_protocol::ClientFrame::Hello(Hello::default())).await;
-    assert_eq!(third.closed().await, 1013);
+    let third = Socket::join(relay.address, "a").await;
+    let (mut fourth, _) = Socket::handshake(relay.address, "a", None).await.unwrap();
+    fourth.send(&inkrelay_protocol::ClientFrame::Hello(Hello::default())).await;
+    assert_eq!(fourth.closed().await, 1013);
     for (method, path) in [
         (Method::POST, "/v1/rooms/a/sessions"),
         (Method::GET, "/v1/rooms/a/draws?wait=0"),
@@ -191,11 +192,8 @@ async fn a_crowded_room_takes_the_next_one_when_someone_leaves() {
     // Whoever is here already may come back.
     let again = Socket::join_as(relay.address, "a", first.resume(None)).await;
     drop((again, first));
-    eventually("there is room", async || {
-        relay.get("/v1/rooms/a/draws?wait=0").await.status == 200
-    })
-    .await;
-    drop(second);
+    eventually("there is room", async || relay.get("/v1/rooms/a/draws?wait=0").await.status == 200).await;
+    drop((second, third));
     let lifted = Relay::start(|config| config.limits.max_sessions = 0).await;
     Socket::join(lifted.address, "a").await;
 }
@@ -305,9 +303,11 @@ async fn a_kept_connection_is_closed_when_nothing_more_is_asked() {
     let begun = Instant::now();
     for _ in 0..2 {
         stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await.unwrap();
-        assert_eq!(&answer, b"HTTP/1.1 200");
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"}") {
+            assert!(stream.read_buf(&mut answer).await.unwrap() > 0);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200"));
         // Longer than a first header may take.
         tokio::time::sleep(Duration::from_millis(150)).await;
     }

@@ -141,7 +141,8 @@ async fn numbering_goes_on_after_a_reconnect() {
         drop(socket);
         socket = Socket::join_as(relay.address, "a", hello).await;
     }
-    let session = relay.request(Method::POST, "/v1/rooms/a/sessions").header("inkrelay-ticket", &socket.ticket);
+    let session =
+        relay.request(Method::POST, "/v1/rooms/a/sessions").header("inkrelay-ticket", &socket.ticket);
     let session = answer(session).await.json();
     assert_eq!((&session["client"], &session["limits"][4]), (&json!(socket.client.get()), &json!(15)));
     assert_eq!(session["ticket"], socket.ticket);

@@ -160,7 +160,9 @@ impl Outgoing {
 
     /// Answers the close of a client that is still there.
     pub(super) async fn finish(&mut self) {
-        // It may be gone; then nobody needs the answer.
+        // What was gathered cannot be sent after a close and fails; only then comes the close's own turn. The
+        // client may also be gone, and then nobody needs the answer.
+        let _ = self.sink.flush().await;
         let _ = self.sink.close().await;
     }
 

@@ -53,8 +53,9 @@ async fn every_batch_that_the_door_refuses_is_refused_alike_over_every_way_in() 
     let vectors: Value = serde_json::from_str(INVALID).unwrap();
     let mut relays: HashMap<String, Relay> = HashMap::new();
     let groups = [("batches", MESSAGE_PACK), ("json_batches", JSON)];
-    for (case, content_type) in
-        groups.iter().flat_map(|(group, kind)| vectors[group].as_array().unwrap().iter().map(move |c| (c, *kind)))
+    for (case, content_type) in groups
+        .iter()
+        .flat_map(|(group, kind)| vectors[group].as_array().unwrap().iter().map(move |c| (c, *kind)))
     {
         let number = |key: &str| case[key].as_u64();
         let setting = json!([case["role"], case["bytes_per_draw"], case["draws_per_batch"]]).to_string();
@@ -183,7 +184,8 @@ async fn numbers_that_are_not_finite_never_reach_the_log() {
 /// What people report of other boards: the strokes that a tablet really sends at its edges.
 #[tokio::test]
 async fn odd_strokes_are_taken_or_refused_as_a_whole() {
-    let relay = Relay::start(|config| (config.limits.max_rate, config.limits.max_message) = (0, 8 << 20)).await;
+    let relay =
+        Relay::start(|config| (config.limits.max_rate, config.limits.max_message) = (0, 8 << 20)).await;
     let stroke = |width: &str, channels: u8, points: &str| {
         format!("[[0,0,[0,255,{width}],{channels},[{points}],true]]")
     };

@@ -21,9 +21,9 @@ async fn every_malformed_frame_closes_its_connection_and_no_other() {
     let mut other = Socket::join(relay.address, "a").await;
     let vectors: Value = serde_json::from_str(INVALID).unwrap();
     let group = |name: &str| vectors[name].as_array().unwrap().clone();
-    let bytes = group("client").into_iter().map(|case| {
-        (case["name"].as_str().unwrap().to_owned(), unhex(case["hex"].as_str().unwrap()))
-    });
+    let bytes = group("client")
+        .into_iter()
+        .map(|case| (case["name"].as_str().unwrap().to_owned(), unhex(case["hex"].as_str().unwrap())));
     for (name, bytes) in bytes.chain(lies().into_iter().map(|(name, bytes)| (name.to_owned(), bytes))) {
         let (mut fresh, _) = Socket::handshake(relay.address, "a", None).await.unwrap();
         fresh.send_bytes(bytes.clone()).await;
@@ -32,9 +32,9 @@ async fn every_malformed_frame_closes_its_connection_and_no_other() {
         joined.send_bytes(bytes).await;
         assert_eq!(joined.closed().await, 4400, "after hello: {name}");
     }
-    let texts = group("client_json").into_iter().map(|case| {
-        (case["name"].as_str().unwrap().to_owned(), case["text"].as_str().unwrap().to_owned())
-    });
+    let texts = group("client_json")
+        .into_iter()
+        .map(|case| (case["name"].as_str().unwrap().to_owned(), case["text"].as_str().unwrap().to_owned()));
     for (name, text) in texts.chain(lies_in_json().into_iter().map(|(name, text)| (name.to_owned(), text))) {
         let (mut fresh, _) = Socket::handshake(relay.address, "a", JSON_PROTOCOL).await.unwrap();
         fresh.send_text(&text).await;

@@ -19,8 +19,23 @@ async fn names_that_are_no_rooms_are_refused_on_every_address() {
     let relay = Relay::start(|_| {}).await;
     let long = "x".repeat(65);
     let names = [
-        "a%2Fb", "..", "%2e%2e", ".", ".hidden", "a%7Db", "a}b", "%7Ba%7D", "a%20b", "a+b", "%F0%9F%96%8A", "%ff",
-        "%00", "a%0d%0ab", "a:b", "a%252Fb", &long,
+        "a%2Fb",
+        "..",
+        "%2e%2e",
+        ".",
+        ".hidden",
+        "a%7Db",
+        "a}b",
+        "%7Ba%7D",
+        "a%20b",
+        "a+b",
+        "%F0%9F%96%8A",
+        "%ff",
+        "%00",
+        "a%0d%0ab",
+        "a:b",
+        "a%252Fb",
+        &long,
     ];
     for name in names {
         for (method, rest, headers, body) in [
@@ -101,7 +116,8 @@ async fn queries_of_a_poll_are_brought_into_range_or_refused() {
         let records = poll(&format!("wait=0&limit={limit}")).await.json()[2].clone();
         assert_eq!(records.as_array().unwrap().len(), count, "{limit}");
     }
-    for query in ["wait=abc", "wait=", "wait=1.5", "wait=1s", "wait=NaN", "limit=abc", "limit=", "limit=1.5"] {
+    for query in ["wait=abc", "wait=", "wait=1.5", "wait=1s", "wait=NaN", "limit=abc", "limit=", "limit=1.5"]
+    {
         assert_eq!(poll(query).await.problem(), (400, "malformed".to_owned()), "{query}");
     }
     // There is something to answer with, so that no wait is waited for.
@@ -154,9 +170,20 @@ async fn a_session_is_asked_for_in_its_own_shape() {
     let relay = Relay::start(|_| {}).await;
     let long = json!({"profile": ["x".repeat(65), 0]}).to_string();
     for body in [
-        "[]", "1", "null", "{", "{\"profile\":[]}", "{\"profile\":[\"a\"]}", "{\"profile\":[1,2]}",
-        "{\"profile\":[\"a\",-1]}", "{\"profile\":[\"a\",4294967296]}", "{\"profile\":\"a\"}", "{\"token\":1}",
-        "{\"profile\":[\"a\",1.5]}", &long, &"[".repeat(100_000),
+        "[]",
+        "1",
+        "null",
+        "{",
+        "{\"profile\":[]}",
+        "{\"profile\":[\"a\"]}",
+        "{\"profile\":[1,2]}",
+        "{\"profile\":[\"a\",-1]}",
+        "{\"profile\":[\"a\",4294967296]}",
+        "{\"profile\":\"a\"}",
+        "{\"token\":1}",
+        "{\"profile\":[\"a\",1.5]}",
+        &long,
+        &"[".repeat(100_000),
     ] {
         let got = relay.post("/v1/rooms/a/sessions", JSON, body.to_owned()).await;
         assert_eq!(got.problem(), (400, "malformed".to_owned()), "{body:.80}");
