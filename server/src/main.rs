@@ -1,6 +1,6 @@
 //! The command line: arguments, logging and signals.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -20,18 +20,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start the relay.
+    /// Start the relay
     Serve(Box<Config>),
+    #[command(flatten)]
+    Client(inkrelay_client::command::Command),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
+    let filter = EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new("info")))
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     let result = match cli.command {
         Command::Serve(config) => serve(*config),
+        Command::Client(command) => client(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,6 +49,10 @@ fn main() -> ExitCode {
 }
 
 fn serve(config: Config) -> Result<(), String> {
+    // Each connection is an open file, and the usual soft limit of 1,024 is far below what a small machine serves.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "could not raise the limit of open files");
+    }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.workers > 0 {
         runtime.worker_threads(config.workers);
@@ -66,6 +76,12 @@ fn serve(config: Config) -> Result<(), String> {
         let _ = std::io::stdout().write_all(greeting.as_bytes());
         inkrelay_server::run(config, store, listener, stop_signal()).await.map_err(|error| error.to_string())
     })
+}
+
+fn client(command: inkrelay_client::command::Command) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    runtime.block_on(inkrelay_client::command::run(command)).map_err(|error| error.to_string())
 }
 
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {

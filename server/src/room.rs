@@ -14,7 +14,7 @@ pub mod tail;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use inkrelay_protocol::{After, ClientId, Position, RoomId, Seq};
@@ -55,6 +55,8 @@ pub struct RoomLimits {
     pub room_bytes: u64,
     /// Readers of one room on this node, and participants of one room in all.
     pub sessions: usize,
+    /// How long a node is believed that says who is with it, without saying it again. Not a limit: never 0.
+    pub idle_time: Duration,
 }
 
 /// See the module's documentation.

@@ -255,6 +255,7 @@ async fn serve(
                 }
                 break;
             }
+            // Asked when the time is over: a branch's condition is looked at only when the wait begins.
             () = first_header.as_mut(), if is_header_due => {
                 is_header_due = false;
                 if !has_request.load(Ordering::Relaxed) {

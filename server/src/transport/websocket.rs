@@ -119,7 +119,8 @@ pub async fn upgrade(
     }))
 }
 
-/// Bounds the memory that a connection can take, given the bytes of one message.
+/// The settings of every WebSocket here: small buffers for many idle connections, and messages, whole or in
+/// fragments, of so many bytes at most.
 pub fn configure(upgrade: WebSocketUpgrade, max_message: usize) -> WebSocketUpgrade {
     upgrade
         .read_buffer_size(READ_BUFFER)

@@ -7,9 +7,9 @@ use http::Method;
 use inkrelay_protocol::{ClientFrame, ServerFrame};
 use tokio::time::Instant;
 
-use crate::support::http::{JSON, answer};
-use crate::support::program::Program;
+use crate::support::process::Process;
 use crate::support::relay::Relay;
+use crate::support::requests::{JSON, answer};
 use crate::support::slow_store::SlowStore;
 use crate::support::socket::{Socket, mark};
 use crate::support::{PATIENCE, eventually};
@@ -131,7 +131,7 @@ async fn whoever_does_not_end_is_cut_at_the_drain_time() {
     socket.draw(1, &[mark(1)]).await;
     store.has_appends(1).await;
     let post = relay.request(Method::POST, "/v1/rooms/b/draws").header("content-type", JSON).body("[[4]]");
-    let post = tokio::spawn(crate::support::http::try_answer(post));
+    let post = tokio::spawn(crate::support::requests::try_answer(post));
     store.has_appends(2).await;
     let begun = Instant::now();
     relay.stop();
@@ -145,10 +145,10 @@ async fn whoever_does_not_end_is_cut_at_the_drain_time() {
 
 #[tokio::test]
 async fn the_program_ends_in_good_order_on_sigterm() {
-    let mut program = Program::start("", &[]);
+    let mut program = Process::start(&[]);
     let mut socket = Socket::join(program.address, "a").await;
     program.terminate();
     assert_eq!(sent_away(&mut socket).await.1, 1001);
     drop(socket);
-    assert_eq!(program.ended().await.code(), Some(0));
+    assert_eq!(program.ended().await, Some(0));
 }

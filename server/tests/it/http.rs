@@ -9,8 +9,8 @@ use inkrelay_protocol::{Draw, Position, Record, json as wire_json};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::http::{Answer, JSON, MESSAGE_PACK, answer};
 use crate::support::relay::Relay;
+use crate::support::requests::{Answer, JSON, MESSAGE_PACK, answer};
 use crate::support::socket::{Socket, batch, marked};
 
 const DRAWS: &str = "/v1/rooms/a/draws";

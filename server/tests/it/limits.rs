@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::bad_input::{close_code, masked, raw_websocket};
 use crate::support::eventually;
-use crate::support::http::{MESSAGE_PACK, answer, try_answer, until_closed};
 use crate::support::relay::Relay;
+use crate::support::requests::{MESSAGE_PACK, answer, try_answer, until_closed};
 use crate::support::socket::{Got, Socket, batch, mark};
 
 const PATH: &str = "/v1/rooms/a/draws";

@@ -8,8 +8,8 @@ use tokio::io::AsyncWriteExt;
 
 use super::bad_input::{masked, raw_websocket};
 use crate::support::eventually;
-use crate::support::http::{JSON, answer};
 use crate::support::relay::Relay;
+use crate::support::requests::{JSON, answer};
 use crate::support::socket::Socket;
 
 /// Waits until the list that a participant is shown holds those names, in order.

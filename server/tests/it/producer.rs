@@ -6,13 +6,13 @@ use inkrelay_protocol::{Draw, Role, draw::Channels, draw::Style};
 use serde_json::{Value, json};
 
 use crate::support::eventually;
-use crate::support::http::{JSON, answer};
 use crate::support::relay::Relay;
+use crate::support::requests::{JSON, answer};
 use crate::support::slow_store::SlowStore;
 use crate::support::socket::{Socket, mark, marked};
 
 /// `[seq, stored]` of a POST's answer, and the head's seq.
-fn told(answer: &crate::support::http::Answer) -> (Value, u64) {
+fn told(answer: &crate::support::requests::Answer) -> (Value, u64) {
     assert_eq!(answer.status, 200, "{answer:?}");
     let body = answer.json();
     (json!([body["seq"], body["stored"]]), body["position"][1].as_u64().unwrap())

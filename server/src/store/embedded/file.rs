@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
-use super::SyncPolicy;
 use super::log::{self, Fault};
+use super::{SyncPolicy, wal};
 use crate::random;
 use inkrelay_protocol::Epoch;
 
 /// The database's name in its folder.
 pub(super) const DATABASE: &str = "inkrelay.sqlite3";
+const WAL: &str = "inkrelay.sqlite3-wal";
 const LOCK: &str = "inkrelay.lock";
 
 /// "Inkr": what `file` and SQLite's own tools show of the file's owner.
@@ -136,6 +137,8 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
     let file = folder.join(DATABASE);
     let lock = lock(folder)?;
     let open = || -> Result<_, Fault> {
+        // Asked before SQLite takes what it can and drops the rest.
+        let wal_is_damaged = wal::is_damaged(&folder.join(WAL))?;
         // Made here, not by SQLite, for its mode: what is drawn is not for every user of the machine.
         OpenOptions::new().append(true).create(true).mode(0o600).open(&file)?;
         let mut connection = Connection::open_with_flags(
@@ -149,7 +152,8 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
         log::check_structure(&connection)?;
         log::check_clients(&connection)?;
         let last_room_id = log::check_rooms(&connection)?;
-        vouch(&mut connection, policy)?;
+        vouch(&mut connection, policy, wal_is_damaged)?;
+        settle(&connection)?;
         let secret = secret(&connection)?;
         connection.pragma_update(None, "synchronous", policy.pragma())?;
         Ok((connection, secret, last_room_id))
@@ -243,15 +247,21 @@ fn make_schema(connection: &mut Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// New epochs where the last run cannot say that it lost nothing; then, whether this run will be able to.
-fn vouch(connection: &mut Connection, policy: SyncPolicy) -> Result<(), Fault> {
+/// New epochs where it cannot be said that nothing was lost; then, whether this run will be able to say so.
+fn vouch(connection: &mut Connection, policy: SyncPolicy, wal_is_damaged: bool) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
     let vouched: i64 =
         transaction.query_row("SELECT value FROM meta WHERE key = 'vouched'", [], |row| row.get(0))?;
-    if vouched != 1 {
+    if wal_is_damaged {
+        tracing::error!(
+            "the write-ahead log is damaged, the newest appends may be lost: every room gets a new epoch"
+        );
+    } else if vouched != 1 {
         tracing::warn!(
             "the last run did not end in order and did not sync every append: every room gets a new epoch"
         );
+    }
+    if wal_is_damaged || vouched != 1 {
         let names: Vec<String> = transaction
             .prepare("SELECT name FROM rooms")?
             .query_map([], |row| row.get(0))?
@@ -264,6 +274,23 @@ fn vouch(connection: &mut Connection, policy: SyncPolicy) -> Result<(), Fault> {
     let vouched = i64::from(policy == SyncPolicy::Always);
     transaction.execute("UPDATE meta SET value = ?1 WHERE key = 'vouched'", [vouched])?;
     transaction.commit()?;
+    Ok(())
+}
+
+/// Moves what a crash left in the write-ahead log into the database, and syncs it.
+///
+/// It may have been written without being synced, or its sync may have failed. Whoever sends such an append
+/// again is told that it is stored already, and from now on that is true.
+fn settle(connection: &Connection) -> Result<(), Fault> {
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    match busy {
+        Ok(0) => {}
+        Ok(_) => tracing::warn!("somebody reads the database by hand: what a crash left is settled later"),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+            tracing::warn!("no space to settle what a crash left");
+        }
+        Err(error) => return Err(error.into()),
+    }
     Ok(())
 }
 

@@ -14,10 +14,7 @@ for _ = 1, tonumber(ARGV[4]) do
   local author = ARGV[place]
   local field = redis.call('HGET', KEYS[3], author)
   latest_of[author] = field and latest_batch(field, log.records) or nil
-  -- A field that tells nothing is as good as lost.
-  if field and not latest_of[author] and not log.lost then
-    log.lost, log.renewed, log.epoch = true, true, counter(ARGV[1])
-  end
+  if field and not latest_of[author] then distrust(log) end
   place = place + 3 + tonumber(ARGV[place + 2])
 end
 if log.lost then

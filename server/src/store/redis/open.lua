@@ -28,14 +28,21 @@ local function integer(bytes, place)
   return number, place + width + 1
 end
 
--- Author, n and at of a record, or nil when it does not begin as this project's servers write one.
-local function identity(record)
+-- Author and n of a record, and the place of its time, or nil when it does not begin as this project's servers
+-- write one.
+local function author_and_n(record)
   local first = string.byte(record, 1)
   if not first or first < 0x94 or first > 0x9f then return nil end
-  local author, n, at, place
+  local author, n, place
   author, place = integer(record, 2)
   if author then n, place = integer(record, place) end
-  if n then at, place = integer(record, place) end
+  if n then return author, n, place end
+end
+
+-- Author, n and time of a record, or nil likewise.
+local function identity(record)
+  local author, n, place = author_and_n(record)
+  local at = author and integer(record, place)
   if at then return author, n, at end
 end
 
@@ -58,6 +65,7 @@ end
 -- no counter inside the replicated keys can show.
 local function open()
   local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+  assert(replid, 'this server tells no master_replid, so that a failover could not be noticed')
   local kept = redis.call('HMGET', KEYS[2], 'replid', 'epoch', 'records', 'bytes', 'clients')
   local log = {
     replid = replid,
@@ -73,25 +81,30 @@ local function open()
   return log
 end
 
+-- A field of `clients` that tells nothing is as good as lost.
+local function distrust(log)
+  log.lost, log.renewed, log.epoch = true, true, counter(ARGV[1])
+end
+
 -- When the keys do not belong together, the list is the truth: counts its bytes, and finds each author's
 -- latest number in it. Only an unbroken run from 1 counts, so that nothing is taken for stored that is not.
 local function recount(log)
-  local found, clients, bytes = {}, 0, 0
+  local last_n, last_seq, bytes = {}, {}, 0
   for from = 0, log.records - 1, SLICE do
-    for i, record in ipairs(redis.call('LRANGE', KEYS[1], from, from + SLICE - 1)) do
-      bytes = bytes + #record
-      local author, n = identity(record)
-      if author and author > 0 then
-        author = text(author)
-        local latest = found[author]
-        if n == (latest and latest[2] or 0) + 1 then
-          if not latest then clients = clients + 1 end
-          found[author] = { n, n, from + i }
-        end
+    local slice = redis.call('LRANGE', KEYS[1], from, from + SLICE - 1)
+    for i = 1, #slice do
+      bytes = bytes + #slice[i]
+      local author, n = author_and_n(slice[i])
+      if author and author > 0 and n == (last_n[author] or 0) + 1 then
+        last_n[author], last_seq[author] = n, from + i
       end
     end
   end
-  log.bytes, log.clients, log.found = bytes, clients, found
+  log.bytes, log.clients, log.found = bytes, 0, {}
+  for author, n in pairs(last_n) do
+    log.clients = log.clients + 1
+    log.found[text(author)] = { n, n, last_seq[author] }
+  end
 end
 
 -- Writes what `open` and `recount` found. The first write comes first for a reason: it is one that Redis
@@ -111,4 +124,12 @@ local function settle(log)
     end
   end
   if #fields > 0 then redis.call('HSET', KEYS[3], unpack(fields)) end
+end
+
+-- The same for a script that only reads. When Redis has no memory or disk for the new epoch the log can be read
+-- all the same; the next who asks tries again.
+local function settle_if_possible(log)
+  local written, failure = pcall(settle, log)
+  local why = tostring(type(failure) == 'table' and failure.err or failure)
+  if not written and not string.find(why, 'OOM') and not string.find(why, 'MISCONF') then error(failure) end
 end

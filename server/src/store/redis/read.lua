@@ -5,13 +5,7 @@
 local log = open()
 if log.records == 0 then return { log.epoch, 0, 0, false, {} } end
 if log.lost then recount(log) end
-if log.renewed then
-  -- When Redis has no memory or disk for the new epoch the log can be read all the same; the next reader
-  -- tries again.
-  local written, failure = pcall(settle, log)
-  local why = tostring(type(failure) == 'table' and failure.err or failure)
-  if not written and not string.find(why, 'OOM') and not string.find(why, 'MISCONF') then error(failure) end
-end
+if log.renewed then settle_if_possible(log) end
 
 local stretch, bytes = {}, 0
 local from, most, most_bytes = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])

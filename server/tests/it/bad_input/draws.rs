@@ -6,8 +6,8 @@ use inkrelay_protocol::msgpack;
 use serde_json::{Value, json};
 
 use super::{all_kinds, draws_frame, join_json, lies, lies_in_json, next_of};
-use crate::support::http::{JSON, MESSAGE_PACK};
 use crate::support::relay::Relay;
+use crate::support::requests::{JSON, MESSAGE_PACK};
 use crate::support::socket::{Socket, mark};
 
 const PATH: &str = "/v1/rooms/a/draws";
@@ -86,7 +86,7 @@ async fn every_batch_that_the_door_refuses_is_refused_alike_over_every_way_in() 
             let (_, ticket) = relay.session("a").await;
             let request = relay.request(http::Method::POST, PATH).header("content-type", content_type);
             let request = request.header("inkrelay-ticket", ticket).header("inkrelay-n", 1);
-            crate::support::http::answer(request.body(body.clone())).await
+            crate::support::requests::answer(request.body(body.clone())).await
         };
         assert_eq!(answer.problem().1, code, "{name}: {answer:?}");
         if index.is_some() {

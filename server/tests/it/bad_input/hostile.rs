@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 
 use super::{all_kinds, draws_frame, lies, lies_in_json, masked, raw_websocket};
 use crate::support::eventually;
-use crate::support::http::{JSON, MESSAGE_PACK, still_works, until_closed};
-use crate::support::program::Program;
+use crate::support::process::Process;
+use crate::support::requests::{JSON, MESSAGE_PACK, still_works, until_closed};
 
 /// What is tried at the same time.
 const AT_ONCE: usize = 32;
@@ -102,12 +102,12 @@ fn attempts(address: SocketAddr) -> Vec<Attempt> {
     all
 }
 
-/// Round after round, until everything is closed again; returns the memory after each, in kilobytes.
-async fn hammered(program: &Program) -> Vec<u64> {
+/// Round after round, until everything is closed again; returns the memory after each, in bytes.
+async fn hammered(program: &Process) -> Vec<u64> {
     still_works(program.address).await;
     let mut open = 0;
     eventually("it is quiet", async || {
-        let before = std::mem::replace(&mut open, program.open_files());
+        let before = std::mem::replace(&mut open, program.descriptors());
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         before == open
     })
@@ -117,26 +117,26 @@ async fn hammered(program: &Program) -> Vec<u64> {
         let all = futures_util::stream::iter(attempts(program.address));
         all.for_each_concurrent(AT_ONCE, |attempt| attempt).await;
         still_works(program.address).await;
-        eventually("all connections are closed", async || program.open_files() <= open).await;
-        resident.push(program.resident_kb());
+        eventually("all connections are closed", async || program.descriptors() <= open).await;
+        resident.push(program.resident_bytes());
     }
     resident
 }
 
 #[tokio::test]
 async fn the_servers_memory_is_back_to_its_baseline_afterwards() {
-    let program = Program::start("", FLAGS);
+    let program = Process::start(FLAGS);
     let resident = hammered(&program).await;
     let (early, last) = (resident[1], resident[ROUNDS - 1]);
-    assert!(last <= early + early / 10 + 4096, "kilobytes after each round: {resident:?}");
+    assert!(last <= early + early / 10 + (4 << 20), "bytes after each round: {resident:?}");
 }
 
 /// A length that is believed would end the program here.
 #[tokio::test]
 async fn the_server_lives_with_a_gibibyte_of_address_space() {
-    let mut program = Program::start("ulimit -v 1048576;", FLAGS);
+    let mut program = Process::start_within(1024 * 1024, FLAGS);
     let resident = hammered(&program).await;
-    assert!(resident.iter().all(|kb| *kb < 200 * 1024), "kilobytes after each round: {resident:?}");
+    assert!(resident.iter().all(|bytes| *bytes < 200 << 20), "bytes after each round: {resident:?}");
     program.terminate();
-    assert_eq!(program.ended().await.code(), Some(0));
+    assert_eq!(program.ended().await, Some(0));
 }

@@ -3,8 +3,8 @@
 use tokio::io::AsyncWriteExt;
 
 use super::{close_code, masked, raw_websocket};
-use crate::support::http::until_closed;
 use crate::support::relay::Relay;
+use crate::support::requests::until_closed;
 use crate::support::socket::Socket;
 
 /// A hello in MessagePack.

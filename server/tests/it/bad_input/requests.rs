@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::support::http::{Answer, JSON, MESSAGE_PACK, answer, raw, raw_bytes, until_closed};
 use crate::support::relay::Relay;
+use crate::support::requests::{Answer, JSON, MESSAGE_PACK, answer, raw, raw_bytes, until_closed};
 
 const PATH: &str = "/v1/rooms/a/draws";
 const CLEAR: &[u8] = &[0x91, 0x91, 4];

@@ -4,8 +4,8 @@ use http::{HeaderValue, Method};
 use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::{ClientFrame, msgpack};
 
-use crate::support::http::{MESSAGE_PACK, answer};
 use crate::support::relay::Relay;
+use crate::support::requests::{MESSAGE_PACK, answer};
 use crate::support::socket::Socket;
 
 /// With what each is called.

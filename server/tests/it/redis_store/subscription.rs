@@ -95,6 +95,13 @@ async fn what_is_told_reaches_the_other_servers_only() {
     for events in [&mut own, &mut others] {
         assert!(matches!(next(events).await, StoreEvent::Appended { .. }), "nothing came twice");
     }
+
+    server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    eventually("telling goes on after the connection was lost", async || {
+        store.tell(&room, Bytes::from_static(b"again"));
+        matches!(others.try_recv(), Ok(StoreEvent::Told { .. }))
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,7 +249,7 @@ async fn after_a_long_outage_the_subscription_comes_back_without_a_command() {
     assert!(matches!(next(&mut events).await, StoreEvent::CatchUp(None)));
     assert!(up.elapsed() < BACK_WITHIN, "{:?}", up.elapsed());
     assert_eq!((subscribers(&server, &room), subscribers(&server, &unheard)), (1, 1));
-    store.check().await.unwrap();
+    eventually("health is green", async || store.check().await.is_ok()).await;
 }
 
 /// Both links die without a word: no bytes, no close.

@@ -1,159 +1,110 @@
-//! HTTP as clients speak it, and raw bytes where no client would send them.
+//! A client over plain HTTP: posts draws, and polls.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use http::{HeaderMap, Method, header};
-use inkrelay_protocol::Draw;
+use inkrelay_protocol::Record;
+use inkrelay_protocol::msgpack::Reader;
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use super::PATIENCE;
-use super::relay::Relay;
-use super::socket::{Socket, batch, mark};
-
-pub const MESSAGE_PACK: &str = "application/msgpack";
-pub const JSON: &str = "application/json";
-
-/// What came back.
-#[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Vec<u8>,
+/// A room over HTTP.
+#[derive(Clone)]
+pub struct Http {
+    client: reqwest::Client,
+    address: SocketAddr,
+    room: String,
 }
 
-impl Answer {
-    /// The body, read as JSON.
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+/// What a poll or a snapshot tells.
+#[derive(Clone, Debug)]
+pub struct Polled {
+    /// The number of the first record; of an empty answer, the next one's.
+    pub first: u64,
+    pub records: Vec<Vec<u8>>,
+    /// What to send as `after` next.
+    pub position: String,
+}
+
+/// A problem's status, and what it says.
+pub type Problem = (u16, Value);
+
+impl Http {
+    /// With connections of its own.
+    pub fn new(address: SocketAddr, room: &str) -> Self {
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        Self { client, address, room: room.to_owned() }
     }
 
-    /// The status and the `code` of a problem.
-    pub fn problem(&self) -> (u16, String) {
-        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
-        let body = self.json();
-        assert_eq!(body["status"], self.status);
-        (self.status, body["code"].as_str().expect("a code").to_owned())
+    /// The same connections to another room.
+    pub fn room(&self, room: &str) -> Self {
+        Self { room: room.to_owned(), ..self.clone() }
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().unwrap())
+    fn url(&self, path: &str) -> String {
+        format!("http://{}/v1/rooms/{}{path}", self.address, self.room)
     }
 
-    fn parse(bytes: &[u8]) -> Self {
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
-        let end = end.unwrap_or_else(|| panic!("no whole header: {:?}", String::from_utf8_lossy(bytes)));
-        let head = std::str::from_utf8(&bytes[..end]).unwrap();
-        let mut lines = head.split("\r\n");
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-        let mut headers = HeaderMap::new();
-        for line in lines {
-            let (name, value) = line.split_once(':').unwrap();
-            let name = header::HeaderName::from_bytes(name.as_bytes()).unwrap();
-            headers.append(name, value.trim().parse().unwrap());
+    /// Posts `[draw, …]`, with a ticket and the first one's `n` or without. `Err` when there is no answer.
+    pub async fn post(&self, draws: Vec<u8>, as_whom: Option<(&str, u64)>) -> reqwest::Result<(u16, Value)> {
+        let mut request = self.client.post(self.url("/draws")).header("content-type", "application/msgpack");
+        if let Some((ticket, n)) = as_whom {
+            request = request.header("inkrelay-ticket", ticket).header("inkrelay-n", n.to_string());
         }
-        Self { status, headers, body: bytes[end + 4..].to_vec() }
-    }
-}
-
-/// The answer to a request, which came in time.
-pub async fn answer(request: reqwest::RequestBuilder) -> Answer {
-    try_answer(request).await.unwrap()
-}
-
-/// As [`answer`], where the connection may break.
-pub async fn try_answer(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
-    let response = request.timeout(PATIENCE).send().await?;
-    let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    Ok(Answer { status, headers, body: response.bytes().await?.to_vec() })
-}
-
-impl Relay {
-    /// A request to a path.
-    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        reqwest::Client::new().request(method, self.url(path))
+        let response = request.body(draws).send().await?;
+        let status = response.status().as_u16();
+        Ok((status, serde_json::from_str(&response.text().await?).unwrap()))
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
-        answer(self.request(Method::GET, path)).await
+    /// Opens a session, and returns its answer.
+    pub async fn session(&self) -> Result<Value, Problem> {
+        let response = self.client.post(self.url("/sessions")).send().await.unwrap();
+        let status = response.status().as_u16();
+        let answer = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        if status == 200 { Ok(answer) } else { Err((status, answer)) }
     }
 
-    pub async fn post(&self, path: &str, content_type: &str, body: impl Into<reqwest::Body>) -> Answer {
-        answer(self.request(Method::POST, path).header("content-type", content_type).body(body)).await
+    /// Polls behind a position; empty is the start.
+    pub async fn poll(&self, after: &str, wait_s: u64) -> Result<Polled, Problem> {
+        self.get(&format!("/draws?after={after}&wait={wait_s}")).await
     }
 
-    /// Opens a session over HTTP: the client id and its ticket.
-    pub async fn session(&self, room: &str) -> (u64, String) {
-        let answer = answer(self.request(Method::POST, &format!("/v1/rooms/{room}/sessions"))).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        let body = answer.json();
-        (body["client"].as_u64().unwrap(), body["ticket"].as_str().unwrap().to_owned())
+    /// The snapshot; its `first` is the number of its last record.
+    pub async fn snapshot(&self) -> Result<Polled, Problem> {
+        self.get("/snapshot").await
     }
 
-    /// Posts a batch, as the client of that ticket.
-    pub async fn post_as(&self, room: &str, ticket: &str, n: u64, draws: &[Draw]) -> Answer {
-        let request = self
-            .request(Method::POST, &format!("/v1/rooms/{room}/draws"))
-            .header("content-type", MESSAGE_PACK)
-            .header("inkrelay-ticket", ticket)
-            .header("inkrelay-n", n);
-        answer(request.body(batch(draws))).await
+    async fn get(&self, path: &str) -> Result<Polled, Problem> {
+        self.try_get(path).await.unwrap()
     }
 
-    /// Posts marks without a ticket.
-    pub async fn post_marks(&self, room: &str, marks: std::ops::RangeInclusive<u64>) -> Answer {
-        let draws: Vec<_> = marks.map(mark).collect();
-        self.post(&format!("/v1/rooms/{room}/draws"), MESSAGE_PACK, batch(&draws)).await
+    /// What a path tells in MessagePack. The outer `Err` when there is no answer.
+    pub async fn try_get(&self, path: &str) -> reqwest::Result<Result<Polled, Problem>> {
+        let request = self.client.get(self.url(path)).header("accept", "application/msgpack");
+        let response = request.send().await?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            return Ok(Err((status, serde_json::from_str(&response.text().await?).unwrap())));
+        }
+        let position = response.headers()["inkrelay-position"].to_str().unwrap().to_owned();
+        let body = response.bytes().await?;
+        let mut reader = Reader::new(&body);
+        reader.array().unwrap();
+        reader.uint().unwrap();
+        let first = reader.uint().unwrap();
+        let records = reader.array().unwrap();
+        let records = (0..records).map(|_| reader.raw().unwrap().to_vec()).collect::<Vec<_>>();
+        records.iter().for_each(|record| drop(Record::parse(record).unwrap()));
+        Ok(Ok(Polled { first, records, position }))
     }
 
-    /// See [`still_works`].
-    pub async fn still_works(&self) {
-        still_works(self.address).await;
+    /// What the room says of itself.
+    pub async fn info(&self) -> Value {
+        let response = self.client.get(self.url("")).send().await.unwrap();
+        serde_json::from_str(&response.text().await.unwrap()).unwrap()
     }
-}
 
-/// Sees that everything still works for others: draws over both ways in, and reads over the ways out.
-pub async fn still_works(address: SocketAddr) {
-    let room = format!("works-{}", inkrelay_server::random::u64());
-    let url = format!("http://{address}/v1/rooms/{room}/draws");
-    let mut reader = Socket::join(address, &room).await;
-    let mut drawer = Socket::join(address, &room).await;
-    drawer.draw(1, &[mark(1)]).await;
-    drawer.acked(1).await;
-    let http = reqwest::Client::new();
-    let post = http.post(&url).header("content-type", MESSAGE_PACK).body(batch(&[mark(2)]));
-    assert_eq!(answer(post).await.status, 200);
-    reader.records(1, 2).await;
-    let polled = answer(http.get(format!("{url}?wait=0"))).await;
-    assert_eq!(polled.json()[2].as_array().unwrap().len(), 2);
-}
-
-/// Sends bytes as they are, and reads until the server closes.
-pub async fn raw_bytes(address: SocketAddr, request: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    // The server may answer and close before it has taken all.
-    let _ = stream.write_all(request).await;
-    until_closed(&mut stream).await
-}
-
-/// All that the server still sends.
-pub async fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
-    let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
-    // A reset also ends a connection; what came before it counts.
-    let _ = read.expect("the server closes in time");
-    answer
-}
-
-/// Sends a request as it is, with `connection: close`, and parses the answer.
-pub async fn raw(address: SocketAddr, line: &str, headers: &[&str], body: &[u8]) -> Answer {
-    let mut request = format!("{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n").into_bytes();
-    for header in headers {
-        request.extend_from_slice(header.as_bytes());
-        request.extend_from_slice(b"\r\n");
+    /// How many are present in the room.
+    pub async fn participants(&self) -> usize {
+        self.info().await["participants"].as_array().expect("a list").len()
     }
-    request.extend_from_slice(b"\r\n");
-    request.extend_from_slice(body);
-    Answer::parse(&raw_bytes(address, &request).await)
 }

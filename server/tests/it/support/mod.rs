@@ -1,13 +1,17 @@
-//! What the tests share: a relay in this process, a WebSocket client that shows every frame, a Redis of the
-//! test's own, and a proxy that misbehaves.
+//! What the tests share: a relay in this process, a WebSocket client that shows every frame, a Redis and a proxy
+//! of a test's own, and the ledger that says whether anything was lost.
 
 pub mod http;
-pub mod program;
+pub mod ledger;
+pub mod process;
 pub mod proxy;
+pub mod reader;
 pub mod redis;
 pub mod relay;
+pub mod requests;
 pub mod slow_store;
 pub mod socket;
+pub mod writer;
 
 use std::time::Duration;
 

@@ -1,13 +1,20 @@
 //! A TCP proxy that does to a connection what networks do: it forwards, swallows and cuts, as a test says.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+/// Bytes that a slow line takes before it has sent them on.
+const SLOW_BUFFER_BYTES: u32 = 8 * 1024;
+/// A slow line sends that often.
+const SLOW_BEATS_PER_SECOND: usize = 50;
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +42,8 @@ pub type Rule = dyn Fn(usize, Direction, &[u8]) -> Fate + Send + Sync;
 /// Listens on a free loopback port until it is dropped, and then ends its connections.
 pub struct Proxy {
     address: SocketAddr,
+    /// The port that it leads to.
+    port: Arc<AtomicU16>,
     accepting: JoinHandle<()>,
     /// Dropped with the proxy, which ends every connection.
     _open: watch::Sender<()>,
@@ -43,17 +52,34 @@ pub struct Proxy {
 impl Proxy {
     /// In front of a loopback port.
     pub async fn start(port: u16, rule: Arc<Rule>) -> Self {
+        Self::listen(port, rule, None).await
+    }
+
+    /// In front of a loopback port, as a line over which so many bytes a second come from the server.
+    pub async fn slow(port: u16, bytes_per_second: usize) -> Self {
+        Self::listen(port, Arc::new(|_, _, _| Fate::Forward), Some(bytes_per_second)).await
+    }
+
+    async fn listen(port: u16, rule: Arc<Rule>, bytes_per_second: Option<usize>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free loopback port");
         let address = listener.local_addr().expect("a bound listener has an address");
         let (open, closed) = watch::channel(());
+        let port = Arc::new(AtomicU16::new(port));
+        let leads_to = Arc::clone(&port);
         let accepting = tokio::spawn(async move {
             for number in 0.. {
                 let Ok((client, _)) = listener.accept().await else { return };
                 let (rule, closed) = (Arc::clone(&rule), closed.clone());
-                tokio::spawn(serve(number, client, port, rule, closed));
+                let port = leads_to.load(Ordering::Relaxed);
+                tokio::spawn(serve(number, client, port, rule, bytes_per_second, closed));
             }
         });
-        Self { address, accepting, _open: open }
+        Self { address, port, accepting, _open: open }
+    }
+
+    /// Leads new connections to another port; those that are open stay where they are.
+    pub fn lead_to(&self, port: u16) {
+        self.port.store(port, Ordering::Relaxed);
     }
 
     /// `redis://127.0.0.1:PORT/`.
@@ -62,6 +88,11 @@ impl Proxy {
     }
 
     /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
@@ -78,22 +109,37 @@ async fn serve(
     client: TcpStream,
     port: u16,
     rule: Arc<Rule>,
+    bytes_per_second: Option<usize>,
     mut closed: watch::Receiver<()>,
 ) {
-    let Ok(server) = TcpStream::connect(("127.0.0.1", port)).await else { return };
+    let socket = TcpSocket::new_v4().expect("a socket can be made");
+    if bytes_per_second.is_some() {
+        // So that the kernel does not take at once what the line has no room for.
+        socket.set_recv_buffer_size(SLOW_BUFFER_BYTES).expect("a buffer can be made small");
+    }
+    let Ok(server) = socket.connect((Ipv4Addr::LOCALHOST, port).into()).await else { return };
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     // When one way ends, both do: dropping all four halves closes both sockets.
     tokio::select! {
-        () = pump(from_client, to_server, |bytes| rule(number, Direction::ToServer, bytes)) => {}
-        () = pump(from_server, to_client, |bytes| rule(number, Direction::ToClient, bytes)) => {}
+        () = pump(from_client, to_server, None, |bytes| rule(number, Direction::ToServer, bytes)) => {}
+        () = pump(from_server, to_client, bytes_per_second, |bytes| rule(number, Direction::ToClient, bytes)) => {}
         _ = closed.changed() => {}
     }
 }
 
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, decide: impl Fn(&[u8]) -> Fate) {
-    let mut buffer = vec![0; 64 * 1024];
+async fn pump(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    bytes_per_second: Option<usize>,
+    decide: impl Fn(&[u8]) -> Fate,
+) {
+    let mut buffer = vec![0; bytes_per_second.map_or(64 * 1024, |rate| rate / SLOW_BEATS_PER_SECOND)];
+    let mut beat = tokio::time::interval(Duration::from_secs(1) / SLOW_BEATS_PER_SECOND as u32);
     while let Ok(len @ 1..) = from.read(&mut buffer).await {
+        if bytes_per_second.is_some() {
+            beat.tick().await;
+        }
         match decide(&buffer[..len]) {
             Fate::Forward => {
                 if to.write_all(&buffer[..len]).await.is_err() {

@@ -1,13 +1,14 @@
 //! A WebSocket client that shows every frame, and sends whatever it is given.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::{
     ClientFrame, ClientId, Draw, Position, Profile, Record, Role, Seq, ServerFrame, SessionLimits, msgpack,
 };
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::tungstenite::{self, Message};
@@ -64,10 +65,58 @@ impl Socket {
 
     /// Opens a session with that hello.
     pub async fn join_as(address: SocketAddr, room: &str, hello: Hello) -> Self {
-        let (mut socket, _) = Self::handshake(address, room, None).await.expect("a handshake");
-        socket.send(&ClientFrame::Hello(hello)).await;
-        socket.welcomed().await;
-        socket
+        Self::try_join(address, room, &hello).await.unwrap_or_else(|why| panic!("no session: {why}"))
+    }
+
+    /// Opens a session with that hello at the first of the addresses that lets it in.
+    ///
+    /// # Panics
+    /// When none does within [`PATIENCE`].
+    pub async fn insist(addresses: &[SocketAddr], room: &str, hello: &Hello) -> Self {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        for address in addresses.iter().cycle() {
+            match Self::try_join(*address, room, hello).await {
+                Ok(socket) => return socket,
+                Err(why) => assert!(tokio::time::Instant::now() < until, "no session: {why}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("an address is needed")
+    }
+
+    /// Opens a session with that hello, or tells why there is none.
+    pub async fn try_join(address: SocketAddr, room: &str, hello: &Hello) -> Result<Self, String> {
+        let (mut socket, _) =
+            Self::handshake(address, room, None).await.map_err(|error| error.to_string())?;
+        socket.hello(hello).await?;
+        Ok(socket)
+    }
+
+    /// Says hello and waits for the welcome, or tells why there is none.
+    pub async fn hello(&mut self, hello: &Hello) -> Result<(), String> {
+        self.send(&ClientFrame::Hello(hello.clone())).await;
+        let frame = match self.next().await {
+            Got::Frame(frame) => frame,
+            other => return Err(format!("{other:?}")),
+        };
+        match ServerFrame::decode(&frame).unwrap() {
+            ServerFrame::Welcome { client, ticket, position, role, limits } => {
+                (self.client, self.ticket) = (client, ticket);
+                self.welcome = Some(Welcome { position, role, limits });
+                Ok(())
+            }
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    /// Shakes hands over a connection that takes that many bytes before somebody reads them.
+    pub async fn handshake_slowly(address: SocketAddr, room: &str, receive_bytes: u32) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(receive_bytes).unwrap();
+        let stream = MaybeTlsStream::Plain(socket.connect(address).await.unwrap());
+        let url = format!("ws://{address}/v1/rooms/{room}/ws");
+        let (stream, _) = tokio_tungstenite::client_async(url, stream).await.expect("a handshake");
+        Self { stream, client: ClientId::ANONYMOUS, ticket: String::new(), welcome: None }
     }
 
     /// As a named participant.
@@ -78,19 +127,6 @@ impl Socket {
     /// The hello with which this client comes back, after that position.
     pub fn resume(&self, position: Option<Position>) -> Hello {
         Hello { ticket: Some(self.ticket.clone()), position, ..Hello::default() }
-    }
-
-    async fn welcomed(&mut self) {
-        match self.next().await {
-            Got::Frame(frame) => match ServerFrame::decode(&frame).unwrap() {
-                ServerFrame::Welcome { client, ticket, position, role, limits } => {
-                    (self.client, self.ticket) = (client, ticket);
-                    self.welcome = Some(Welcome { position, role, limits });
-                }
-                other => panic!("a welcome was expected, not {other:?}"),
-            },
-            other => panic!("a welcome was expected, not {other:?}"),
-        }
     }
 
     /// Sends a frame.

@@ -1,0 +1,106 @@
+//! The commands of the command line that are clients: `draw`, `watch` and `board`.
+
+use std::fmt;
+
+use clap::{Args, Subcommand, ValueEnum};
+use inkrelay_protocol::RoomId;
+
+use crate::client::Transport;
+use crate::http::{Endpoint, Http, HttpError};
+
+mod board;
+mod draw;
+mod watch;
+
+/// A command that talks to a server.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Play recorded ink into a room, as a live pen would
+    Draw(draw::DrawArgs),
+    /// Print what arrives in a room
+    Watch(watch::WatchArgs),
+    /// Draw a room's board into a picture
+    Board(board::BoardArgs),
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// In plain words, what kept it from its work. A pipe that nobody reads any more and Ctrl-C are no errors.
+pub async fn run(command: Command) -> Result<(), CommandError> {
+    match command {
+        Command::Draw(args) => draw::run(args).await,
+        Command::Watch(args) => watch::run(args).await,
+        Command::Board(args) => board::run(args).await,
+    }
+}
+
+/// Why a command failed, for whoever typed it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct CommandError(String);
+
+impl CommandError {
+    fn new(why: impl fmt::Display) -> Self {
+        Self(why.to_string())
+    }
+}
+
+/// Where to go.
+#[derive(Debug, Args)]
+struct Place {
+    /// The room's name
+    room: RoomId,
+    /// The server's address
+    #[arg(long, env = "INKRELAY_SERVER", default_value = "http://127.0.0.1:8080", value_name = "URL")]
+    server: String,
+    /// A room token, where the server wants one
+    #[arg(long, env = "INKRELAY_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    token: Option<String>,
+}
+
+impl Place {
+    fn http(&self) -> Result<Http, CommandError> {
+        let endpoint = Endpoint::new(&self.server, self.room.clone()).map_err(CommandError::new)?;
+        Http::new(endpoint).map_err(CommandError::new)
+    }
+
+    fn authorize(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// What a failed request means to whoever typed the command.
+    fn explain(&self, error: &HttpError) -> CommandError {
+        match error {
+            HttpError::NoAnswer(why) => CommandError(format!("cannot reach {}: {why}", self.server)),
+            HttpError::Problem(problem) if !problem.code.is_empty() => {
+                CommandError(format!("{} refused: {} ({})", self.server, problem.message, problem.code))
+            }
+            error => CommandError(format!("{}: {error}", self.server)),
+        }
+    }
+}
+
+/// `--transport` of the commands that can only draw and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TransportArg {
+    /// WebSocket, and long-polling while sockets do not work
+    Auto,
+    /// WebSocket only
+    Ws,
+    /// Long-polling only
+    Poll,
+}
+
+impl From<TransportArg> for Transport {
+    fn from(arg: TransportArg) -> Self {
+        match arg {
+            TransportArg::Auto => Self::Auto,
+            TransportArg::Ws => Self::WebSocket,
+            TransportArg::Poll => Self::LongPoll,
+        }
+    }
+}
