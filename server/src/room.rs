@@ -22,6 +22,7 @@ use tokio::sync::{OnceCell, watch};
 
 use crate::lock::lock;
 use crate::store::{Chunk, Head, ReadLimit, Store, StoreError, identity_of};
+use append::in_time;
 pub use append::{ANSWER_TIME, Answer, NotStored};
 use cursor::{Cursor, Diverged};
 pub use people::Attachment;
@@ -491,12 +492,6 @@ impl Drop for Room {
     fn drop(&mut self) {
         self.node.tail_bytes.fetch_sub(self.tail_bytes(), Ordering::Relaxed);
     }
-}
-
-/// A store that keeps silent is as one that says it cannot answer.
-async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    let no_answer = |_| Err(StoreError::Unavailable("no answer in time".to_owned()));
-    tokio::time::timeout(ANSWER_TIME, asked).await.unwrap_or_else(no_answer)
 }
 
 type RoomPresence = Mutex<Presence<Attachment>>;

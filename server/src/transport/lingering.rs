@@ -11,10 +11,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_io_timeout::TimeoutStream;
 
-/// What a client still sends after the last answer is read and dropped for so long.
+/// What a client still sends after the last answer is read and dropped for so long,
 const LINGER_TIME: Duration = Duration::from_secs(2);
+/// and only until it has sent nothing for so long.
+const QUIET_TIME: Duration = Duration::from_millis(500);
 /// Connections that linger at the same time; others beyond them are just closed.
 const LINGERING: usize = 256;
 
@@ -60,11 +63,11 @@ impl Drop for Lingering {
             let rest = async {
                 stream.shutdown().await?;
                 let mut sink = [0; 4096];
-                while stream.read(&mut sink).await? > 0 {}
+                while timeout(QUIET_TIME, stream.read(&mut sink)).await?? > 0 {}
                 std::io::Result::Ok(())
             };
             // Whether the answer arrives is up to the client from here.
-            drop(tokio::time::timeout(LINGER_TIME, rest).await);
+            drop(timeout(LINGER_TIME, rest).await);
             drop(permit);
         });
     }
