@@ -1,6 +1,6 @@
 //! The command line: arguments, logging and signals.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -64,14 +64,15 @@ fn serve(config: Config) -> Result<(), String> {
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let store = open_store(&config).await?;
-        println!("Inkrelay listens on http://{address}");
-        println!("  {}", store.describe());
+        let mut greeting = format!("Inkrelay listens on http://{address}\n  {}\n", store.describe());
         if !address.ip().is_loopback() {
-            println!("  whoever reaches this address can read and draw in every room");
+            greeting.push_str("  whoever reaches this address can read and draw in every room\n");
         }
         if config.unlimited {
-            println!("  limits of rate and count are lifted: one client can exhaust this server");
+            greeting.push_str("  limits of rate and count are lifted: one client can exhaust this server\n");
         }
+        // Whoever started the server may have stopped listening, which is no reason not to serve.
+        let _ = std::io::stdout().write_all(greeting.as_bytes());
         inkrelay_server::run(config, store, listener, stop_signal()).await.map_err(|error| error.to_string())
     })
 }

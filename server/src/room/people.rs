@@ -89,6 +89,11 @@ impl Room {
         Some(attachment)
     }
 
+    /// Whether a WebSocket of that client is open here.
+    pub fn is_connected(&self, client: ClientId) -> bool {
+        lock(&self.people.presence).is_connected(client)
+    }
+
     /// Ends a WebSocket's presence.
     pub fn detach(self: &Arc<Self>, client: ClientId, attachment: &Attachment) {
         lock(&self.people.presence).detach(client, attachment);

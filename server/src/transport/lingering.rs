@@ -1,96 +1,119 @@
-//! A connection that does not end while there is something unread in it.
+//! A connection that is closed without losing its last answer.
 //!
-//! A socket that is closed with unread bytes is reset, and a reset may overtake what was written last: a client
-//! that sends too much would never see why it was refused. So what it still sends is read and thrown away for a
-//! moment, after it was told that nothing more will come.
+//! Closing a socket with bytes that nobody has read resets the connection, and the reset may overtake the
+//! answer: a client that is still sending a body that is too large would see a broken pipe, and no 413.
 
-use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_io_timeout::TimeoutStream;
 
-/// How long what still comes is thrown away, at most.
+/// What a client still sends after the last answer is read and dropped for so long,
 const LINGER_TIME: Duration = Duration::from_secs(2);
-/// How much of it, at most.
-const LINGER_BYTES: u64 = 64 * 1024 * 1024;
-/// How much is read at a time.
-const SINK_BYTES: usize = 16 * 1024;
+/// and only until it has sent nothing for so long.
+const QUIET_TIME: Duration = Duration::from_millis(500);
+/// Connections that linger at the same time; others beyond them are just closed.
+const LINGERING: usize = 256;
+
+type Stream = Pin<Box<TimeoutStream<TcpStream>>>;
+
+/// Bounds how many connections linger.
+#[derive(Clone)]
+pub struct Farewells(Arc<Semaphore>);
+
+impl Farewells {
+    /// With none that lingers.
+    pub fn new() -> Self {
+        Self(Arc::new(Semaphore::new(LINGERING)))
+    }
+}
 
 /// See the module's documentation.
 pub struct Lingering {
-    /// `None` only while it is dropped.
-    stream: Option<TcpStream>,
+    /// There until it is dropped.
+    stream: Option<Stream>,
+    farewells: Farewells,
+    /// Nothing more can come.
+    is_at_end: bool,
 }
 
 impl Lingering {
-    pub const fn new(stream: TcpStream) -> Self {
-        Self { stream: Some(stream) }
+    /// Lingers when it is dropped.
+    pub fn new(stream: TimeoutStream<TcpStream>, farewells: Farewells) -> Self {
+        Self { stream: Some(Box::pin(stream)), farewells, is_at_end: false }
     }
 
-    fn stream(self: Pin<&mut Self>) -> Pin<&mut TcpStream> {
-        Pin::new(self.get_mut().stream.as_mut().expect("it is taken only when this is dropped"))
+    fn stream(&mut self) -> Pin<&mut TimeoutStream<TcpStream>> {
+        self.stream.as_mut().expect("it is taken only when this is dropped").as_mut()
     }
 }
 
 impl Drop for Lingering {
     fn drop(&mut self) {
-        let Some(stream) = self.stream.take() else { return };
-        let has_unread = stream.try_read(&mut [0; 1]).is_ok_and(|read| read > 0);
-        // Outside of a runtime there is nobody who could wait.
-        if let (true, Ok(runtime)) = (has_unread, tokio::runtime::Handle::try_current()) {
-            runtime.spawn(linger(stream));
-        }
+        let Some(mut stream) = self.stream.take().filter(|_| !self.is_at_end) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Ok(permit) = Arc::clone(&self.farewells.0).try_acquire_owned() else { return };
+        runtime.spawn(async move {
+            let rest = async {
+                stream.shutdown().await?;
+                let mut sink = [0; 4096];
+                while timeout(QUIET_TIME, stream.read(&mut sink)).await?? > 0 {}
+                std::io::Result::Ok(())
+            };
+            // Whether the answer arrives is up to the client from here.
+            drop(timeout(LINGER_TIME, rest).await);
+            drop(permit);
+        });
     }
 }
 
-async fn linger(mut stream: TcpStream) {
-    let throw_away = async {
-        stream.shutdown().await?;
-        let mut sink = vec![0; SINK_BYTES];
-        let mut left = LINGER_BYTES;
-        while left > 0 {
-            match stream.read(&mut sink).await? {
-                0 => break,
-                read => left = left.saturating_sub(read as u64),
-            }
-        }
-        io::Result::Ok(())
-    };
-    // However it ends, the connection ends.
-    drop(tokio::time::timeout(LINGER_TIME, throw_away).await);
-}
-
 impl AsyncRead for Lingering {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.stream().poll_read(cx, buf)
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = into.filled().len();
+        let polled = self.stream().poll_read(context, into);
+        if let Poll::Ready(result) = &polled {
+            self.is_at_end |= result.is_err() || (into.filled().len() == before && into.remaining() > 0);
+        }
+        polled
     }
 }
 
 impl AsyncWrite for Lingering {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.stream().poll_write(cx, buf)
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        self.stream().poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.stream().poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.stream().poll_shutdown(context)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.stream().poll_write_vectored(cx, bufs)
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        self.stream().poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.as_ref().is_some_and(AsyncWrite::is_write_vectored)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream().poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream().poll_shutdown(cx)
+        self.stream.as_ref().is_some_and(|stream| stream.is_write_vectored())
     }
 }

@@ -2,6 +2,12 @@
 //!
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
 //! - `sessions`: who a client is over HTTP, and what its ticket resumes
+//! - `bad_input`: whatever anyone sends gets its documented answer, and costs nothing that stays
+//! - `limits`: each bound, how it is told, what it answers and how it is lifted
+//! - `producer`: draws once and in order, whatever is retried over whichever transport
+//! - `http`: sessions, polls, event streams, snapshots and the rest of the addresses
+//! - `presence`: who is here, and pointers
+//! - `drain`: a server that is told to stop
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
 //! - `tidy`: which part may know which, and how long a file may be
@@ -17,10 +23,16 @@
     reason = "a test that fails, panics; clippy takes only the bodies of tests for tests"
 )]
 
+mod bad_input;
 mod command_line;
 mod demonstration;
+mod drain;
 mod embedded_store;
 mod field_reports;
+mod http;
+mod limits;
+mod presence;
+mod producer;
 mod redis_store;
 mod rust_client;
 mod sessions;

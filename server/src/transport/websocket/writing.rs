@@ -42,7 +42,8 @@ impl Session<'_> {
         let room: &Arc<Room> = &self.reading;
         let times = &self.relay.config.times;
         let mut changes = room.changes();
-        let mut people = SeenPeople::default();
+        // Where pens hovered before is nothing to those who come now.
+        let mut people = SeenPeople { list: None, moves: room.shown_moves() };
         let mut ping_at = Instant::now() + times.idle_time / 2;
         loop {
             // Marked as seen before it is looked at: a change meanwhile wakes again.
@@ -98,7 +99,6 @@ fn records_frame(first: Seq, records: &[Bytes]) -> Bytes {
 }
 
 /// What of presence a reader was told.
-#[derive(Default)]
 struct SeenPeople {
     list: Option<u64>,
     moves: u64,
@@ -165,6 +165,14 @@ impl Outgoing {
 
     async fn ping(&mut self) -> Result<(), End> {
         stalled(self.stall, &self.took, self.sink.feed(Message::Ping(Bytes::new()))).await
+    }
+
+    /// Answers the close of a client that is still there.
+    pub(super) async fn finish(&mut self) {
+        // What was gathered cannot be sent after a close and fails; only then comes the close's own turn. The
+        // client may also be gone, and then nobody needs the answer.
+        let _ = self.sink.flush().await;
+        let _ = self.sink.close().await;
     }
 
     /// Closes, and waits until the client has closed too.

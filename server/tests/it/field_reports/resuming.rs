@@ -84,7 +84,7 @@ impl Program {
             let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
             match event.unwrap_or_else(|_| panic!("waited in vain until {what}")).expect("it goes on") {
                 Event::Connected { welcome, .. } => {
-                    self.replica.on_connected(welcome.map(|welcome| welcome.head.epoch));
+                    self.replica.on_connected(welcome.head.epoch);
                     self.connected += 1;
                 }
                 Event::Records { first, records } => {

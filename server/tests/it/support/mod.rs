@@ -8,6 +8,8 @@ pub mod proxy;
 pub mod reader;
 pub mod redis;
 pub mod relay;
+pub mod requests;
+pub mod slow_store;
 pub mod socket;
 pub mod watched;
 pub mod writer;
