@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use futures_util::StreamExt;
-use inkrelay_protocol::RoomId;
+use inkrelay_protocol::{ClientId, RoomId};
 use tokio::sync::Notify;
 
 use crate::room::{Node, Room};
@@ -77,7 +77,13 @@ impl Drop for RoomHandle {
 impl RoomHandle {
     /// To read the room's log. `None` when as many do as may.
     pub fn read(self) -> Option<ReaderHandle> {
-        self.0.start_reading().then(|| ReaderHandle(self))
+        self.0.start_reading(false).then(|| ReaderHandle(self))
+    }
+
+    /// As [`RoomHandle::read`], for a WebSocket: one of the same client leaves its place to it.
+    pub fn read_by_socket(self, client: ClientId) -> Option<ReaderHandle> {
+        let replaces = self.0.is_connected(client);
+        self.0.start_reading(replaces).then(|| ReaderHandle(self))
     }
 }
 
@@ -285,7 +291,8 @@ mod tests {
     use crate::store::MemoryStore;
 
     fn hub(rooms: usize, room_idle: Duration) -> Arc<Hub> {
-        let limits = RoomLimits { tail_bytes: 1 << 16, room_bytes: 0, sessions: 2 };
+        let idle_time = Duration::from_secs(40);
+        let limits = RoomLimits { tail_bytes: 1 << 16, room_bytes: 0, sessions: 2, idle_time };
         let store = Arc::new(MemoryStore::new());
         let node = Node { id: 1, store, limits, tail_bytes: AtomicUsize::new(0) };
         Hub::new(Arc::new(node), HubLimits { rooms, room_idle, tail_bytes: 0 })

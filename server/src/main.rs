@@ -1,12 +1,12 @@
 //! The command line: arguments, logging and signals.
 
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use inkrelay_server::config::{Config, SyncSetting};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
-use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
 /// A relay for live drawing.
@@ -29,7 +29,11 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
     let filter = EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
     let result = match cli.command {
         Command::Serve(config) => serve(*config),
         Command::Client(command) => client(command),
@@ -44,6 +48,10 @@ fn main() -> ExitCode {
 }
 
 fn serve(config: Config) -> Result<(), String> {
+    // Each connection is an open file, and the usual soft limit of 1,024 is far below what a small machine serves.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "could not raise the limit of open files");
+    }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.workers > 0 {
         runtime.worker_threads(config.workers);
@@ -51,19 +59,20 @@ fn serve(config: Config) -> Result<(), String> {
     let runtime = runtime.enable_all().build().map_err(|error| format!("cannot start threads: {error}"))?;
     runtime.block_on(async {
         let listen = config.listen;
-        let listener = TcpListener::bind(listen).await.map_err(|error| {
+        let listener = inkrelay_server::transport::listen(listen).map_err(|error| {
             format!("cannot listen on {listen}: {error}; choose another address with --listen")
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let store = open_store(&config).await?;
-        println!("Inkrelay listens on http://{address}");
-        println!("  {}", store.describe());
+        let mut greeting = format!("Inkrelay listens on http://{address}\n  {}\n", store.describe());
         if !address.ip().is_loopback() {
-            println!("  whoever reaches this address can read and draw in every room");
+            greeting.push_str("  whoever reaches this address can read and draw in every room\n");
         }
         if config.unlimited {
-            println!("  limits of rate and count are lifted: one client can exhaust this server");
+            greeting.push_str("  limits of rate and count are lifted: one client can exhaust this server\n");
         }
+        // Whoever started the server may have stopped listening, which is no reason not to serve.
+        let _ = std::io::stdout().write_all(greeting.as_bytes());
         inkrelay_server::run(config, store, listener, stop_signal()).await.map_err(|error| error.to_string())
     })
 }

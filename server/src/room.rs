@@ -14,14 +14,15 @@ pub mod tail;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use inkrelay_protocol::{After, Position, RoomId, Seq};
+use inkrelay_protocol::{After, ClientId, Position, RoomId, Seq};
 use tokio::sync::{OnceCell, watch};
 
 use crate::lock::lock;
 use crate::store::{Chunk, Head, ReadLimit, Store, StoreError, identity_of};
+use append::in_time;
 pub use append::{ANSWER_TIME, Answer, NotStored};
 use cursor::{Cursor, Diverged};
 pub use people::Attachment;
@@ -55,6 +56,8 @@ pub struct RoomLimits {
     pub room_bytes: u64,
     /// Readers of one room on this node, and participants of one room in all.
     pub sessions: usize,
+    /// How long a node is believed that says who is with it, without saying it again. Not a limit: never 0.
+    pub idle_time: Duration,
 }
 
 /// See the module's documentation.
@@ -188,7 +191,7 @@ impl Room {
     }
 
     async fn load_tail(&self) -> Result<(), StoreError> {
-        let head = self.node.store.head(&self.id).await?;
+        let head = self.stored_head().await?;
         self.bytes.store(head.bytes, Ordering::Relaxed);
         let warm_from = head.position.seq.get().saturating_sub(WARM_RECORDS as u64);
         let base = match Seq::new(warm_from) {
@@ -206,7 +209,19 @@ impl Room {
     }
 
     async fn read(&self, from: Seq, limit: ReadLimit) -> Result<Chunk, StoreError> {
-        self.node.store.read(&self.id, from, limit).await
+        in_time(self.node.store.read(&self.id, from, limit)).await
+    }
+
+    async fn stored_head(&self) -> Result<Head, StoreError> {
+        in_time(self.node.store.head(&self.id)).await
+    }
+
+    /// The newest number of that author which is stored; 0 for none.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn last_n(&self, author: ClientId) -> Result<u64, StoreError> {
+        in_time(self.node.store.last_n(&self.id, author)).await
     }
 
     fn change_tail<T>(&self, change: impl FnOnce(&mut Tail) -> T) -> T {
@@ -396,7 +411,7 @@ impl Room {
     /// # Errors
     /// When the store does not answer.
     pub async fn log(&self) -> Result<LogReader, StoreError> {
-        let head = self.node.store.head(&self.id).await?;
+        let head = self.stored_head().await?;
         Ok(LogReader { next: Seq::START.next(), until: head.position })
     }
 
@@ -432,11 +447,11 @@ impl Room {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// One more reads its log, unless as many do as may.
-    pub(crate) fn start_reading(&self) -> bool {
+    /// One more reads its log, unless as many do as may and it does not replace one of them.
+    pub(crate) fn start_reading(&self, replaces: bool) -> bool {
         let max = self.node.limits.sessions;
         let readers = self.readers.fetch_add(1, Ordering::AcqRel);
-        if max != 0 && readers >= max {
+        if max != 0 && readers >= max && !replaces {
             self.readers.fetch_sub(1, Ordering::AcqRel);
             return false;
         }

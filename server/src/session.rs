@@ -134,6 +134,15 @@ impl Refused {
     }
 }
 
+/// Holds whatever asks the store, once or several times, to the time within which everything is answered.
+///
+/// # Errors
+/// What it was refused for, or that the store gave no answer in time.
+pub async fn in_time<T, E: From<Refused>>(asked: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let no_answer = |_| Err(Refused::from(StoreError::Unavailable("no answer in time".to_owned())).into());
+    tokio::time::timeout(ANSWER_TIME, asked).await.unwrap_or_else(no_answer)
+}
+
 /// When a client that is sent away comes back: spread, so that not all come at once.
 pub fn spread_retry() -> Duration {
     Duration::from_millis(200 + random::u64() % 2800)
@@ -250,7 +259,7 @@ impl Relay {
     /// When the store does not say how far the client's numbering went.
     pub async fn limits(&self, room: &Room, who: &Identified) -> Result<SessionLimits, Refused> {
         let limits = &self.config.limits;
-        let last_n = if who.is_resumed { self.hub.store().last_n(room.id(), who.client).await? } else { 0 };
+        let last_n = if who.is_resumed { room.last_n(who.client).await? } else { 0 };
         Ok(SessionLimits {
             bytes_per_draw: limits.max_draw,
             draws_per_batch: limits.max_batch as u64,
@@ -291,7 +300,7 @@ impl Relay {
     ) -> Result<Submitted, Refused> {
         let limits: DrawLimits = self.config.limits.draws();
         let draws = check_batch(draws, &limits, Drawer { client: author, role: self.role() })?;
-        if n > SAFE_INTEGER_MAX - draws.len() as u64 {
+        if n - 1 > SAFE_INTEGER_MAX - draws.len() as u64 {
             return Err(Refused::malformed("the numbers of the batch pass 2^53 - 1"));
         }
         let at = self.now();

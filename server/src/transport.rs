@@ -5,13 +5,14 @@ mod draws;
 mod encoding;
 mod events;
 mod http;
+mod lingering;
 mod listener;
 mod long_poll;
 mod problem;
 mod snapshot;
 mod websocket;
 
-pub use listener::Server;
+pub use listener::{Server, listen};
 pub use websocket::configure as configure_websocket;
 
 use inkrelay_protocol::Position;

@@ -1,20 +1,24 @@
 //! The connection: which transport is used when, and what happens between two of them.
 
+use std::future::pending;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
 use crate::backoff::{Backoff, random};
-use crate::client::{Event, Stopped, Timing, Transport};
+use crate::config::{Timing, Transport};
+use crate::event::{Event, Stopped};
+use crate::http::Endpoint;
+use crate::long_poll;
 use crate::session::{Ended, Session};
-use crate::{long_poll, websocket};
+use crate::websocket::{self, Socket};
 
 /// How many times the first wait for another socket grows at most.
 const SOCKET_AGAIN_GROWTH: u32 = 16;
 
 /// Whether sockets work here. Some proxies refuse them, and some accept them and cut them at once.
 #[derive(Debug)]
-pub(crate) struct Choice {
+struct Choice {
     transport: Transport,
     timing: Timing,
     young_deaths: u32,
@@ -23,7 +27,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    pub(crate) fn new(transport: Transport, timing: Timing) -> Self {
+    fn new(transport: Transport, timing: Timing) -> Self {
         Self { transport, timing, young_deaths: 0, wait: timing.socket_again, again_at: None }
     }
 
@@ -36,7 +40,7 @@ impl Choice {
     }
 
     /// A socket that lived that long ended, or could not be opened.
-    pub(crate) fn on_socket_ended(&mut self, lived: Duration, blame: bool, now: Instant) {
+    fn on_socket_ended(&mut self, lived: Duration, blame: bool, now: Instant) {
         if lived >= self.timing.young {
             self.young_deaths = 0;
             self.wait = self.timing.socket_again;
@@ -51,7 +55,7 @@ impl Choice {
     }
 
     /// When a long poll is to look for a socket again; `None` for never.
-    pub(crate) fn socket_due(&self) -> Option<Instant> {
+    fn socket_due(&self) -> Option<Instant> {
         self.again_at
     }
 }
@@ -77,6 +81,7 @@ async fn keep_connected(session: &mut Session, transport: Transport, timing: Tim
     let mut backoff = Backoff::new(timing.backoff_first, timing.backoff_max);
     let mut choice = Choice::new(transport, timing);
     let shared = session.shared.clone();
+    let endpoint = session.http.endpoint.clone();
     let mut socket = None;
     loop {
         let began = Instant::now();
@@ -86,7 +91,7 @@ async fn keep_connected(session: &mut Session, transport: Transport, timing: Tim
             let opened = match socket.take() {
                 Some(socket) => Ok(socket),
                 None => tokio::select! {
-                    opened = websocket::open(session.http.endpoint.clone(), timing) => opened,
+                    opened = websocket::open(endpoint.clone(), timing) => opened,
                     () = shared.closed() => return Stopped::Closed,
                 },
             };
@@ -96,7 +101,14 @@ async fn keep_connected(session: &mut Session, transport: Transport, timing: Tim
             }
         } else {
             tokio::select! {
-                ended = long_poll::run(session, &mut choice, timing) => ended,
+                ended = long_poll::run(session, timing) => ended,
+                // A draw whose answer is still to come goes again on the socket, and is stored once.
+                opened = find_socket(&mut choice, &endpoint, timing) => {
+                    socket = Some(opened);
+                    session.on_disconnected();
+                    backoff.reset();
+                    continue;
+                }
                 () = shared.closed() => return Stopped::Closed,
             }
         };
@@ -111,10 +123,6 @@ async fn keep_connected(session: &mut Session, transport: Transport, timing: Tim
         let (why, retry_ms) = match ended {
             Ended::Closed => return Stopped::Closed,
             Ended::Stopped(stopped) => return stopped,
-            Ended::Upgraded(opened) => {
-                socket = Some(opened);
-                continue;
-            }
             Ended::NewClient { why, lost } if lost || had_ticket => {
                 session.on_new_client(lost);
                 (why, None)
@@ -135,6 +143,18 @@ async fn keep_connected(session: &mut Session, transport: Transport, timing: Tim
             return Stopped::Closed;
         }
     }
+}
+
+/// Looks for a socket whenever it is time to; never ends where none is wanted.
+async fn find_socket(choice: &mut Choice, endpoint: &Endpoint, timing: Timing) -> Box<Socket> {
+    while let Some(due) = choice.socket_due() {
+        sleep_until(due).await;
+        match websocket::open(endpoint.clone(), timing).await {
+            Ok(socket) => return socket,
+            Err(_) => choice.on_socket_ended(Duration::ZERO, true, Instant::now()),
+        }
+    }
+    pending().await
 }
 
 /// Waits until that time and until all events are handed over, so that their number stays bounded however

@@ -60,13 +60,16 @@
 pub mod backoff;
 pub mod client;
 pub mod command;
+mod config;
 mod connection;
+mod event;
 mod http;
 pub mod ink;
 mod long_poll;
 pub mod outbox;
 pub mod replica;
 mod session;
+mod shared;
 mod sse;
 pub mod svg;
 mod websocket;

@@ -1,8 +1,10 @@
 //! The long-poll transport: plain HTTP, for networks that let no WebSocket through.
 //!
-//! One GET waits for records while at most one POST sends draws. Numbers, ticket and position are the same as
+//! A session begins as on a socket: `POST sessions` tells role, limits and the last `n` stored. Then one GET
+//! waits for records while at most one POST sends draws. Numbers, ticket and position are the same as
 //! on a socket, so a client goes from one to the other and back without losing or doubling anything.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,12 +22,11 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::{Timing, Transport, Welcome};
-use crate::connection::Choice;
+use crate::config::{Timing, Transport};
+use crate::event::Welcome;
 use crate::http::{Http, HttpError, JSON, MSGPACK, REQUEST_TIMEOUT, fetch};
 use crate::outbox::{Batch, Next};
 use crate::session::{Ended, Session};
-use crate::websocket::{self, Socket};
 
 /// The pause after a poll that came back empty sooner than it should: a proxy may answer for the server.
 const EMPTY_PAUSE: Duration = Duration::from_millis(250);
@@ -50,24 +51,14 @@ async fn ready<T>(slot: &mut Slot<T>) -> T {
 }
 
 /// Runs a session by long-polling until it ends.
-pub(crate) async fn run(session: &mut Session, choice: &mut Choice, timing: Timing) -> Ended {
-    match keep_polling(session, choice, timing).await {
-        Ok(socket) => Ended::Upgraded(socket),
-        Err(ended) => ended,
-    }
+pub(crate) async fn run(session: &mut Session, timing: Timing) -> Ended {
+    let Err(ended) = keep_polling(session, timing).await;
+    ended
 }
 
-async fn keep_polling(
-    session: &mut Session,
-    choice: &mut Choice,
-    timing: Timing,
-) -> Result<Box<Socket>, Ended> {
-    let mut connected = false;
-    if session.shared.extras().ticket.is_none() {
-        let (welcome, ticket) = open(session).await?;
-        session.on_welcome(Transport::LongPoll, welcome, ticket, Instant::now())?;
-        connected = true;
-    }
+async fn keep_polling(session: &mut Session, timing: Timing) -> Result<Infallible, Ended> {
+    let (welcome, ticket) = open(session).await?;
+    session.on_welcome(Transport::LongPoll, welcome, ticket, Instant::now())?;
     let shared = session.shared.clone();
     let events = session.events.clone();
     let mut poll: Slot<Result<Fetched, HttpError>> = None;
@@ -75,21 +66,18 @@ async fn keep_polling(
     let mut poll_at = polled_at;
     let mut post: Slot<Result<Option<Seq>, HttpError>> = None;
     let mut posted: Option<Batch> = None;
-    let mut attempt: Slot<Result<Box<Socket>, Ended>> = None;
     loop {
         let now = Instant::now();
         let mut wake_at = now + timing.poll + REQUEST_TIMEOUT;
         if poll.is_none() && session.queued.is_empty() {
             if now >= poll_at {
-                // The first answer comes at once, and tells that there is a connection.
-                let wait = if connected { timing.poll } else { Duration::ZERO };
-                poll = Some(start_poll(session, wait).boxed());
+                poll = Some(start_poll(session, timing.poll).boxed());
                 polled_at = now;
             } else {
                 wake_at = wake_at.min(poll_at);
             }
         }
-        if posted.is_none() && connected {
+        if posted.is_none() {
             let next = shared.outbox().next(now.into_std());
             match next {
                 Next::Batch(batch) => {
@@ -100,28 +88,17 @@ async fn keep_polling(
                 Next::Idle => {}
             }
         }
-        match choice.socket_due() {
-            Some(due) if attempt.is_none() && now >= due => {
-                attempt = Some(websocket::open(session.http.endpoint.clone(), timing).boxed());
-            }
-            Some(due) if attempt.is_none() => wake_at = wake_at.min(due),
-            _ => {}
-        }
         tokio::select! {
             permit = events.reserve(), if !session.queued.is_empty() => session.deliver(permit),
             result = ready(&mut poll) => {
                 poll = None;
                 let fetched = match result {
-                    Err(HttpError::Problem(problem)) if connected && problem.remedy() == Some(Remedy::Retry) => {
+                    Err(HttpError::Problem(problem)) if problem.remedy() == Some(Remedy::Retry) => {
                         poll_at = Instant::now() + session.retry_after(problem.retry_ms);
                         continue;
                     }
                     result => result.map_err(ended)?,
                 };
-                if !connected {
-                    session.on_connected(Transport::LongPoll, None);
-                    connected = true;
-                }
                 match fetched {
                     Fetched::Records { records, .. } if records.is_empty() => {
                         let now = Instant::now();
@@ -135,14 +112,6 @@ async fn keep_polling(
                 post = None;
                 if let Some(batch) = posted.take() {
                     on_answer(session, &batch, result)?;
-                }
-            }
-            result = ready(&mut attempt) => {
-                attempt = None;
-                match result {
-                    // A draw whose answer is still to come goes again on the socket, and is stored once.
-                    Ok(socket) => return Ok(socket),
-                    Err(_) => choice.on_socket_ended(Duration::ZERO, true, Instant::now()),
                 }
             }
             () = shared.wake.notified() => {}
@@ -202,7 +171,7 @@ fn on_answer(
     session.on_error(code, &problem.message, problem.retry_ms, n, now)
 }
 
-/// `POST sessions`: a new client id.
+/// `POST sessions`: resumes the ticket's client, or makes a new one without a ticket.
 async fn open(session: &Session) -> Result<(Welcome, String), Ended> {
     #[derive(Deserialize)]
     struct Answer {
@@ -212,13 +181,12 @@ async fn open(session: &Session) -> Result<(Welcome, String), Ended> {
         role: u64,
         limits: Vec<u64>,
     }
-    let body = {
-        let extras = session.shared.extras();
-        let profile = extras.profile.as_ref().map(|profile| json!([profile.name, profile.rgba]));
-        json!({ "token": extras.token, "profile": profile }).to_string()
-    };
-    let request = session.http.request(Method::POST, "sessions", JSON, &[]);
-    let request = request.header(CONTENT_TYPE, JSON).body(body).timeout(REQUEST_TIMEOUT);
+    let profile = session.shared.extras().profile.clone();
+    let profile = profile.map(|profile| json!([profile.name, profile.rgba]));
+    let request = with_session(session, session.http.request(Method::POST, "sessions", JSON, &[]))
+        .header(CONTENT_TYPE, JSON)
+        .body(json!({ "profile": profile }).to_string())
+        .timeout(REQUEST_TIMEOUT);
     let (_, body) = fetch(request).await.map_err(ended)?;
     let malformed = |why: String| ended(HttpError::Malformed(why));
     let answer: Answer = serde_json::from_slice(&body).map_err(|error| malformed(error.to_string()))?;

@@ -18,8 +18,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use inkrelay_protocol::SessionLimits;
 use inkrelay_protocol::limits::SAFE_INTEGER_MAX;
-use inkrelay_protocol::{Draw, SessionLimits};
 
 pub use batch::{Batch, FRAME_BYTES};
 
@@ -36,9 +36,6 @@ pub const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const BATCH_DRAWS_MAX: usize = 512;
 /// Bytes of one message at most, also when the server sets no limit.
 pub const BATCH_BYTES_MAX: usize = 256 * 1024;
-/// The number that a ticket of an earlier run is first tried with. It leaves a gap in any numbering, so nothing
-/// of it is ever stored, and the refusal names the number that is expected.
-const PROBE_N: u64 = SAFE_INTEGER_MAX;
 /// How long the oldest batch may go without an answer. A server answers within 5 s.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -127,8 +124,6 @@ pub struct Outbox {
     in_flight: VecDeque<u64>,
     answered_at: Option<Instant>,
     window: usize,
-    /// Whether the numbers are known to follow on what the store has from this client.
-    anchored: bool,
     limits: SessionLimits,
     not_before: Option<Instant>,
     /// Up to this number a batch holds one draw, to find the one that was refused without being named.
@@ -154,19 +149,12 @@ impl Outbox {
             in_flight: VecDeque::new(),
             answered_at: None,
             window: window.max(1),
-            anchored: true,
             limits: SessionLimits::default(),
             not_before: None,
             singly_through: 0,
             offers_kept: false,
             again_from: None,
         }
-    }
-
-    /// As [`Outbox::new`], for a client id that drew in an earlier run: until a welcome or a gap tells how far
-    /// its numbers went, a batch is no more than the question.
-    pub fn resuming(window: usize) -> Self {
-        Self { anchored: false, ..Self::new(window) }
     }
 
     /// Takes one draw's bytes.
@@ -200,7 +188,8 @@ impl Outbox {
         self.entries.get(self.index(self.stored + 1)).map_or(self.newest, |entry| DrawId(entry.id.0 - 1))
     }
 
-    /// The next batch, if there is one to send now.
+    /// The next batch, if there is one to send now. Ask only after a session's welcome was told to
+    /// [`Outbox::on_welcome`]: it says where the numbers of a ticket of an earlier run go on.
     pub fn next(&mut self, now: Instant) -> Next {
         self.forget_old(now);
         if self.sent == self.last() || self.in_flight.len() >= self.window || self.offers_kept {
@@ -208,17 +197,6 @@ impl Outbox {
         }
         if let Some(at) = self.not_before.filter(|at| now < *at) {
             return Next::Wait(at);
-        }
-        if !self.anchored {
-            if !self.in_flight.is_empty() {
-                return Next::Idle;
-            }
-            self.in_flight.push_back(PROBE_N);
-            self.answered_at = Some(now);
-            return Next::Batch(Batch {
-                n: PROBE_N,
-                draws: vec![Draw::Opaque(Vec::new()).to_bytes().into()],
-            });
         }
         let again_from = self.again_from.take().map_or(u64::MAX, |n| n.max(self.first));
         let n = again_from.min(self.sent + 1);
@@ -327,12 +305,7 @@ impl Outbox {
     pub fn on_refused(&mut self, n: u64) -> Option<DrawId> {
         let is_open = n > self.stored && n <= self.offered;
         self.rewind();
-        match self.anchored {
-            // Whatever the question was refused for, it holds for the next draw as well.
-            false => self.remove(self.stored + 1),
-            true if !is_open => None,
-            true => self.remove(n),
-        }
+        if is_open { self.remove(n) } else { None }
     }
 
     /// A batch up to `last_n` was refused for good, and which of its draws it was for is not known: they go
@@ -380,7 +353,6 @@ impl Outbox {
         }
         self.forget_kept();
         (self.first, self.stored, self.offered) = (1, 0, 0);
-        self.anchored = true;
         (self.again_from, self.offers_kept) = (None, false);
         self.rewind();
     }
@@ -404,10 +376,8 @@ impl Outbox {
         if last_n + 1 < self.first {
             return Err(NumberingLost);
         }
-        self.anchored = true;
-        self.again_from = None;
         // Now it is known what is lost.
-        self.offers_kept = false;
+        (self.again_from, self.offers_kept) = (None, false);
         if last_n < self.stored {
             self.roll_back(last_n);
             return Ok(());

@@ -95,22 +95,6 @@ fn a_resumed_ticket_goes_on_behind_what_an_earlier_run_drew() {
 }
 
 #[test]
-fn a_resumed_ticket_without_a_welcome_asks_for_its_numbers_first() {
-    let now = Instant::now();
-    let mut outbox = Outbox::resuming(4);
-    assert_eq!(outbox.next(now), Next::Idle);
-    outbox.push(draw(1)).unwrap();
-    outbox.push(draw(2)).unwrap();
-    let Next::Batch(question) = outbox.next(now) else { panic!("no question") };
-    assert_eq!((question.n, question.draws.len()), (SAFE_INTEGER_MAX, 1));
-    assert_eq!(outbox.next(now), Next::Idle);
-    assert_eq!(outbox.on_refused(SAFE_INTEGER_MAX), Some(DrawId(1)), "who may not ask may not draw");
-    assert!(matches!(outbox.next(now), Next::Batch(_)));
-    outbox.on_gap(58, now).unwrap();
-    assert_eq!(batch(&mut outbox, now), (58, vec![2]));
-}
-
-#[test]
 fn what_is_kept_is_offered_again_from_its_first() {
     let now = Instant::now();
     let mut outbox = filled(3);

@@ -81,8 +81,8 @@ impl Replica {
     }
 
     /// A connection begins: the epoch of its log, and whatever was unfinished before is gone.
-    pub fn on_connected(&mut self, epoch: Option<Epoch>) {
-        self.epoch = epoch.unwrap_or(self.epoch);
+    pub fn on_connected(&mut self, epoch: Epoch) {
+        self.epoch = epoch;
         self.resetting = None;
         self.lagged = None;
     }
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn records_count_once_and_in_order() {
         let mut replica = Replica::new(None, true);
-        replica.on_connected(Epoch::new(9));
+        replica.on_connected(Epoch::new(9).unwrap());
         assert_eq!(replica.on_records(seq(1), &[record(1), record(2)]), Ok(0));
         assert_eq!(replica.on_records(seq(1), &[record(1), record(2), record(3)]), Ok(2));
         assert_eq!(replica.position(), Some(position(9, 3)));
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(replica.on_records(seq(4), &[record(4)]), Err(OutOfOrder::BrokenReset));
 
         // Broken off: the next connection starts it over.
-        replica.on_connected(Epoch::new(10));
+        replica.on_connected(Epoch::new(10).unwrap());
         assert!(replica.on_reset(position(10, 2), &[record(1)], true).unwrap().first);
         assert_eq!(replica.on_reset(position(10, 4), &[record(2)], false), Err(OutOfOrder::BrokenReset));
         let part = replica.on_reset(position(10, 2), &[record(2)], false).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_log_that_was_empty_at_first_and_is_again_has_lost_everything() {
         let mut replica = Replica::new(None, false);
-        replica.on_connected(Some(Epoch::EMPTY));
+        replica.on_connected(Epoch::EMPTY);
         assert_eq!(replica.on_records(seq(1), &[record(1)]), Ok(0));
         let empty = Position::start(Epoch::EMPTY);
         assert!(replica.on_reset::<&[u8]>(empty, &[], false).unwrap().new_epoch);

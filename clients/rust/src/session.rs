@@ -14,11 +14,12 @@ use tokio::sync::mpsc::error::SendError;
 use tokio::time::Instant;
 
 use crate::backoff::{Backoff, random};
-use crate::client::{ClientConfig, Event, Shared, Stopped, Transport, Welcome};
+use crate::config::{ClientConfig, Transport};
+use crate::event::{Event, Stopped, Welcome};
 use crate::http::Http;
 use crate::outbox::{Next, NumberingLost};
 use crate::replica::{OutOfOrder, Replica};
-use crate::websocket::Socket;
+use crate::shared::Shared;
 
 /// How often a pointer is sent at most.
 const POINTER_INTERVAL: Duration = Duration::from_millis(33);
@@ -42,8 +43,6 @@ pub(crate) enum Ended {
     NewClient { why: String, lost: bool },
     /// It does not come back.
     Stopped(Stopped),
-    /// A long poll got a socket.
-    Upgraded(Box<Socket>),
 }
 
 impl Ended {
@@ -219,7 +218,8 @@ impl Session {
         now: Instant,
     ) -> Result<(), Ended> {
         self.shared.extras().ticket = Some(ticket);
-        self.on_connected(transport, Some(welcome));
+        self.replica.on_connected(welcome.head.epoch);
+        self.queued.push_back(Event::Connected { transport, welcome });
         let refused = self.shared.outbox().on_welcome(welcome.limits, now.into_std())?;
         for (draw, too_large) in refused {
             let code = ErrorCode::TooLarge.as_str().to_owned();
@@ -229,12 +229,6 @@ impl Session {
         Ok(())
     }
 
-    /// There is a connection.
-    pub(crate) fn on_connected(&mut self, transport: Transport, welcome: Option<Welcome>) {
-        self.replica.on_connected(welcome.map(|welcome| welcome.head.epoch));
-        self.queued.push_back(Event::Connected { transport, welcome });
-    }
-
     /// The connection is gone.
     pub(crate) fn on_disconnected(&mut self) {
         self.shared.outbox().on_disconnected();
@@ -242,7 +236,7 @@ impl Session {
 
     /// The next records, as a poll tells them.
     pub(crate) fn on_polled(&mut self, epoch: Epoch, first: Seq, records: Vec<Bytes>) -> Result<(), Ended> {
-        self.replica.on_connected(Some(epoch));
+        self.replica.on_connected(epoch);
         self.on_records(first, records)
     }
 
@@ -268,6 +262,7 @@ impl Session {
         if part.new_epoch {
             // The store may have lost what it acked, also where no welcome comes to say so.
             self.shared.outbox().offer_kept();
+            self.tell_status();
         }
         Ok(())
     }

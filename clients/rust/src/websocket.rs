@@ -14,7 +14,8 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
-use crate::client::{Stopped, Timing};
+use crate::config::Timing;
+use crate::event::Stopped;
 use crate::http::{Endpoint, Problem};
 use crate::outbox::ANSWER_TIMEOUT;
 use crate::session::{Ended, Session};

@@ -209,7 +209,7 @@ fn read_stroke(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
 /// Steps over `points` and returns how many integers there are.
 fn check_points(reader: &mut Reader<'_>, first_is_absolute: bool) -> Result<usize, Malformed> {
     let len = reader.array().map_err(|_| Malformed("points are a flat array of integers"))?;
-    for index in 0..len {
+    reader.each_but_small(len.into(), |reader, index| {
         let value = reader.int().map_err(|_| POINT_SIZE)?;
         if i32::try_from(value).is_err() {
             return Err(POINT_SIZE);
@@ -217,7 +217,8 @@ fn check_points(reader: &mut Reader<'_>, first_is_absolute: bool) -> Result<usiz
         if first_is_absolute && index < 2 && value.abs() > COORDINATE_MAX {
             return Err(Malformed("a coordinate is within 2^30 sixteenths of a pixel of the origin"));
         }
-    }
+        Ok(())
+    })?;
     Ok(len as usize)
 }
 
@@ -253,7 +254,7 @@ fn check_tellable(draw: &[u8]) -> Result<(), Malformed> {
             Token::Str(bytes) => utf8(bytes),
             Token::Array(len) => {
                 let depth = inside()?;
-                (0..len).try_for_each(|_| value(reader, depth))
+                reader.each_but_small(len.into(), |reader, _| value(reader, depth))
             }
             Token::Map(len) => {
                 let depth = inside()?;
@@ -275,4 +276,66 @@ fn check_tellable(draw: &[u8]) -> Result<(), Malformed> {
     let mut reader = Reader::new(draw);
     value(&mut reader, DRAW_DEPTH)?;
     reader.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::Draw;
+
+    const DRAWER: Drawer = Drawer { client: ClientId::ANONYMOUS, role: Role::Drawer };
+
+    // D-14, D-15: a limit is what is still allowed, and 0 is none.
+    #[test]
+    fn limits_include_what_they_name() {
+        let draw = Draw::Opaque(vec![0; 60]).to_bytes();
+        let batch = [&[0x92][..], &draw, &draw].concat();
+        let check = |bytes_per_draw, draws_per_batch| {
+            check_batch(&batch, &DrawLimits { bytes_per_draw, draws_per_batch }, DRAWER)
+                .map(|draws| draws.len())
+        };
+        assert_eq!(check(draw.len(), 2), Ok(2));
+        assert_eq!(check(0, 0), Ok(2));
+        assert_eq!(check(draw.len(), 1), Err(BatchError::TooMany { draws: 2, max: 1 }));
+        let refusal = Refusal::TooLarge { bytes: draw.len(), max: draw.len() - 1 };
+        assert_eq!(check(draw.len() - 1, 2), Err(BatchError::Draw { index: 0, refusal }));
+    }
+
+    // D-16
+    #[test]
+    fn viewers_draw_nothing() {
+        let drawer = Drawer { role: Role::Viewer, ..DRAWER };
+        let refused = check_batch(&[0x91, 0x91, 0x04], &DrawLimits::default(), drawer);
+        assert!(matches!(refused, Err(BatchError::Draw { index: 0, refusal: Refusal::Forbidden(_) })));
+    }
+
+    // D-8: only the first point of a begin is held to the range; the board sees to the others.
+    #[test]
+    fn only_a_first_point_is_absolute() {
+        let limits = DrawLimits::default();
+        let drawer = Drawer { client: ClientId::new(7).unwrap(), ..DRAWER };
+        let far = i32::MAX;
+        let extend = Draw::Extend { stroke: 1, points: vec![far, far], end: false };
+        assert_eq!(check_draw(&extend.to_bytes(), &limits, drawer), Ok(()));
+        let style = crate::draw::Style { tool: 0, rgba: 0, width: 1 };
+        for (points, fits) in [(vec![0, 0, far, far], true), (vec![far, 0], false), (vec![0, far], false)] {
+            let begin = Draw::Begin { stroke: 1, style, channels: Channels::NONE, points, end: false };
+            assert_eq!(check_draw(&begin.to_bytes(), &limits, drawer).is_ok(), fits);
+        }
+    }
+
+    // D-17
+    #[test]
+    fn a_revoke_is_for_its_author_and_for_moderators() {
+        let client = |id| ClientId::new(id).unwrap();
+        let check = |author, role, of| {
+            let draw = Draw::Revoke(vec![(client(author), 1), (client(of), 1)]).to_bytes();
+            check_draw(&draw, &DrawLimits::default(), Drawer { client: client(author), role })
+        };
+        assert_eq!(check(7, Role::Drawer, 7), Ok(()));
+        assert!(matches!(check(7, Role::Drawer, 8), Err(Refusal::Forbidden(_))));
+        assert!(matches!(check(7, Role::Drawer, 0), Err(Refusal::Forbidden(_))));
+        assert!(matches!(check(0, Role::Drawer, 0), Err(Refusal::Forbidden(_))));
+        assert_eq!(check(0, Role::Moderator, 8), Ok(()));
+    }
 }

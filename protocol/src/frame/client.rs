@@ -127,3 +127,19 @@ impl<'a> ClientFrame<'a> {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // F-17
+    #[test]
+    fn a_credential_has_a_largest_length() {
+        let largest = ClientFrame::Token("x".repeat(crate::limits::CREDENTIAL_BYTES));
+        assert_eq!(ClientFrame::decode(&largest.to_bytes()), Ok(largest));
+        let longer = "x".repeat(crate::limits::CREDENTIAL_BYTES + 1);
+        assert!(ClientFrame::decode(&ClientFrame::Token(longer.clone()).to_bytes()).is_err());
+        let hello = Hello { ticket: Some(longer), ..Hello::default() };
+        assert!(ClientFrame::decode(&ClientFrame::Hello(hello).to_bytes()).is_err());
+    }
+}

@@ -20,6 +20,12 @@ const GROUP_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes that may wait in one room; what comes then is refused.
 const WAITING_BYTES: usize = 8 * 1024 * 1024;
 
+/// A store that keeps silent is as one that says it cannot answer.
+pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let no_answer = |_| Err(StoreError::Unavailable("no answer in time".to_owned()));
+    tokio::time::timeout(ANSWER_TIME, asked).await.unwrap_or_else(no_answer)
+}
+
 /// Why a batch is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotStored {
@@ -138,8 +144,7 @@ impl Room {
                 fitting.push(waiting);
                 continue;
             }
-            let last_n =
-                if author.is_anonymous() { Ok(0) } else { self.node.store.last_n(&self.id, author).await };
+            let last_n = if author.is_anonymous() { Ok(0) } else { self.last_n(author).await };
             match last_n {
                 Ok(last_n) if waiting.batch.last_n() <= last_n => fitting.push(waiting),
                 Ok(_) => answer(waiting.reply, Err(NotStored::RoomFull)),

@@ -17,10 +17,8 @@ use crate::lock::lock;
 const POINTER_INTERVAL: Duration = Duration::from_millis(40);
 /// The list of participants is shown at most once in this time.
 const LIST_INTERVAL: Duration = Duration::from_millis(250);
-/// Each node repeats at least so often who is with it.
-pub const REPEAT_INTERVAL: Duration = Duration::from_secs(12);
-/// What another node said is believed for so long: three repeats may get lost.
-const HEARSAY_TIME: Duration = Duration::from_secs(40);
+/// Each node repeats who is with it so many times in the time for which it is believed: two repeats may get lost.
+const REPEATS: u32 = 3;
 
 /// One WebSocket of a client, equal only to itself.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +87,11 @@ impl Room {
         self.tell(&Gossip::Attached(client));
         self.presence_changed();
         Some(attachment)
+    }
+
+    /// Whether a WebSocket of that client is open here.
+    pub fn is_connected(&self, client: ClientId) -> bool {
+        lock(&self.people.presence).is_connected(client)
     }
 
     /// Ends a WebSocket's presence.
@@ -172,7 +175,7 @@ impl Room {
         let Some((node, gossip)) = Gossip::decode(message).filter(|(node, _)| *node != self.node.id) else {
             return;
         };
-        let until = Instant::now() + HEARSAY_TIME;
+        let until = Instant::now() + self.node.limits.idle_time;
         match gossip {
             Gossip::Here(participants) => lock(&self.people.presence).heard(node, participants, until),
             Gossip::Pointers(pointers) => {
@@ -216,10 +219,14 @@ impl Room {
         };
         let told_is_due = self.node.store.is_shared() && {
             let told = lock(&self.people.told);
-            let repeat_is_due = told.list_at.is_none_or(|at| at.elapsed() >= REPEAT_INTERVAL);
-            told.version != version || told.moves != moves || (repeat_is_due && !is_empty)
+            told.version != version || told.moves != moves || (self.repeat_is_due(&told) && !is_empty)
         };
         told_is_due || self.shown_participants() != version || self.shown_moves() != moves
+    }
+
+    fn repeat_is_due(&self, told: &Told) -> bool {
+        let interval = self.node.limits.idle_time / (REPEATS + 1);
+        told.list_at.is_none_or(|at| at.elapsed() >= interval)
     }
 
     async fn tick(self: Arc<Self>) {
@@ -248,8 +255,7 @@ impl Room {
         let (version, moves, here, pointers) = {
             let told = lock(&self.people.told);
             let presence = lock(&self.people.presence);
-            let repeat_is_due = told.list_at.is_none_or(|at| at.elapsed() >= REPEAT_INTERVAL);
-            let tell_list = list_is_due && (told.version != presence.version() || repeat_is_due);
+            let tell_list = list_is_due && (told.version != presence.version() || self.repeat_is_due(&told));
             let here = (tell_list && self.node.store.is_shared()).then(|| presence.local_participants());
             let pointers = presence.local_pointers_since(told.moves);
             (presence.version(), presence.moves(), here, pointers)

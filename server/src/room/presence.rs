@@ -90,6 +90,11 @@ impl<A: PartialEq> Presence<A> {
         self.members.contains_key(&client)
     }
 
+    /// Whether a WebSocket of that client is open on this node.
+    pub fn is_connected(&self, client: ClientId) -> bool {
+        self.members.get(&client).is_some_and(|member| member.socket.is_some())
+    }
+
     /// Everyone, in the order of their numbers.
     pub fn participants(&self) -> Vec<Participant> {
         Self::listed(self.members.iter())

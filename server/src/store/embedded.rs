@@ -16,7 +16,7 @@
 //! off when the file is opened. Everything else that is not as it was written is an error. Every row has a
 //! checksum of its own, and records that should be there and are not make a read fail, never shorter. Opening
 //! looks at what would otherwise be missed by nobody: the rows of all rooms and clients, and the structure of
-//! these two tables. Records are looked at when they are read. `PRAGMA integrity_check` looks at everything.
+//! these two tables (less than a second for a million rows). Records are looked at when they are read. `PRAGMA integrity_check` looks at everything.
 //!
 //! Where the write-ahead log was damaged before its end, what followed is lost: that is logged, and every room
 //! has a new epoch. Not to be told from a crash are damage to the last page in that log, and a file that was

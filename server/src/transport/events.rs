@@ -11,12 +11,12 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use inkrelay_protocol::frame::write_records;
-use inkrelay_protocol::{After, ErrorCode, Position, Seq, msgpack};
+use inkrelay_protocol::{After, ClientId, ErrorCode, Position, Seq, msgpack};
 use tokio::sync::watch;
 
 use super::MESSAGE;
 use super::encoding::Encoding;
-use super::http::{RoomName, Shared, crowded};
+use super::http::{RoomName, Shared, crowded, ticket};
 use super::long_poll::after;
 use super::problem::Problem;
 use crate::hub::ReaderHandle;
@@ -43,13 +43,19 @@ pub async fn stream(
     let last_id =
         headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|id| !id.is_empty());
     let after: After = after(last_id.or(asked))?;
+    let who = ticket(&headers)?.map(|ticket| relay.identify(&room, Some(ticket))).transpose()?;
 
     let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
+    let client = who.map(|who| who.client);
+    if client.is_some_and(|client| !reading.polled(client, None)) {
+        return Err(crowded());
+    }
     let feed = Feed::open(&reading, after).await?;
     let (changes, draining) = (reading.changes(), relay.draining());
     let state = Events {
         relay,
         reading,
+        client,
         feed,
         changes,
         draining,
@@ -71,6 +77,8 @@ pub async fn stream(
 struct Events {
     relay: Arc<Relay>,
     reading: ReaderHandle,
+    /// Whoever sent a ticket along is present as long as the stream lasts.
+    client: Option<ClientId>,
     feed: Feed,
     changes: watch::Receiver<()>,
     draining: Draining,
@@ -102,6 +110,9 @@ impl Events {
             }
             Fed::Reset { until, records, more } => self.ready.push_back(reset_event(&until, &records, more)),
             Fed::UpToDate => {
+                if let Some(client) = self.client {
+                    self.reading.polled(client, None);
+                }
                 let quiet = tokio::time::sleep(self.relay.config.times.heartbeat);
                 tokio::select! {
                     _ = self.changes.changed() => {}

@@ -15,24 +15,36 @@ use axum::body::Body;
 use axum::extract::Request;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use http::{HeaderValue, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, watch};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
+use super::lingering::{Farewells, Lingering};
 use crate::lock::lock;
 use crate::session::Relay;
 
 /// Bytes of a request's header at most.
 const HEADER_BYTES: usize = 16 * 1024;
+/// Connections that wait to be accepted, at most; the kernel may allow fewer. With the usual 128, those who come back
+/// at once after a restart would wait for a second, or for three, and try again.
+const BACKLOG: u32 = 4096;
 /// When no connection can be accepted, usually for want of file descriptors, the next try comes after this.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// A write that the client's machine does not acknowledge in this time ends the connection: it is gone.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes that the kernel takes for a connection before it has sent them. Its own measure is megabytes, in which a
+/// slow client's pings would wait for their turn, and a client that reads slowly would look like one that does not.
+const UNSENT_BYTES: u32 = 64 * 1024;
+/// One connection too many has so long to send something that can be answered.
+const TURN_AWAY_TIME: Duration = Duration::from_secs(1);
+/// Connections that are turned away at the same time; others beyond them are just closed.
+const TURNED_AWAY: usize = 256;
 /// Beyond the stall time of sessions, which say why they end; this one just cuts.
 const WRITE_GRACE: Duration = Duration::from_secs(10);
 
@@ -40,6 +52,18 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 175\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"too_many_connections\",\
     \"detail\":\"this address has as many connections as it may\",\"retry_ms\":1000}      ";
+
+/// Listens on an address, with room for many who come at once.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As `TcpListener::bind`: a restart need not wait for the last connections of the one before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
 /// The address at the other end of a connection; in each request's extensions.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +84,8 @@ struct Connections {
     cut: watch::Sender<bool>,
 }
 
-struct Counted {
+/// One of the open connections, as long as it lives.
+pub struct Counted {
     connections: Arc<Connections>,
     address: IpAddr,
 }
@@ -75,6 +100,14 @@ impl Connections {
         *count += 1;
         self.open.fetch_add(1, Ordering::AcqRel);
         Some(Counted { connections: Arc::clone(self), address })
+    }
+}
+
+impl Counted {
+    /// Waits until the drain time is over.
+    pub async fn cut(&self) {
+        // The sender is held here, so that the wait ends only with the cut.
+        drop(self.connections.cut.subscribe().wait_for(|cut| *cut).await);
     }
 }
 
@@ -104,10 +137,10 @@ impl Server {
         Self { connections, accepting }
     }
 
-    /// Stops accepting, and waits for the open connections to end, which the sessions do on their own when
-    /// the server drains. Returns whether all did in that time; the others are cut.
+    /// Waits for the open connections to end, which the sessions do on their own when the server drains, and
+    /// stops accepting. Returns whether all did in that time; the others are cut. Whoever comes meanwhile is
+    /// told that the server is draining, so that a load balancer sees it while there is still work to finish.
     pub async fn finish(self, within: Duration) -> bool {
-        self.accepting.abort();
         let all_closed = async {
             loop {
                 let closed = self.connections.one_closed.notified();
@@ -120,6 +153,7 @@ impl Server {
             }
         };
         let in_time = tokio::time::timeout(within, all_closed).await.is_ok();
+        self.accepting.abort();
         self.connections.cut.send_replace(true);
         in_time
     }
@@ -127,15 +161,25 @@ impl Server {
 
 async fn accept(relay: Arc<Relay>, listener: TcpListener, connections: Arc<Connections>) {
     let app = super::http::router(Arc::clone(&relay));
+    let (turned_away, farewells) = (Arc::new(Semaphore::new(TURNED_AWAY)), Farewells::new());
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
                 let address = canonical(address);
                 match connections.count(address, relay.config.limits.max_connections) {
                     Some(counted) => {
-                        tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, counted));
+                        let farewells = farewells.clone();
+                        tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, farewells, counted));
                     }
-                    None => drop(tokio::spawn(turn_away(stream))),
+                    None => {
+                        if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
+                            let farewells = farewells.clone();
+                            tokio::spawn(async move {
+                                turn_away(stream, farewells).await;
+                                drop(permit);
+                            });
+                        }
+                    }
                 }
             }
             Err(error) => {
@@ -153,20 +197,24 @@ fn canonical(address: SocketAddr) -> IpAddr {
     address.ip().to_canonical()
 }
 
-async fn turn_away(mut stream: TcpStream) {
+async fn turn_away(stream: TcpStream, farewells: Farewells) {
+    let mut stream = Lingering::new(TimeoutStream::new(stream), farewells);
     let answer = async {
-        stream.write_all(TOO_MANY).await?;
-        stream.shutdown().await?;
-        // Read what was sent: closing with unread bytes would reset the connection and lose the answer.
-        let mut sink = [0; 1024];
-        while tokio::io::AsyncReadExt::read(&mut stream, &mut sink).await? > 0 {}
-        std::io::Result::Ok(())
+        // An answer to no question is an error to most clients, so that something of the request comes first.
+        tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1024]).await?;
+        stream.write_all(TOO_MANY).await
     };
-    // Whether the answer arrives is up to the client; it costs a second at most.
-    drop(tokio::time::timeout(Duration::from_secs(1), answer).await);
+    // Whether the answer arrives is up to the client.
+    drop(tokio::time::timeout(TURN_AWAY_TIME, answer).await);
 }
 
-async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted: Counted) {
+async fn serve(
+    relay: Arc<Relay>,
+    app: axum::Router,
+    stream: TcpStream,
+    farewells: Farewells,
+    counted: Counted,
+) {
     let socket = socket2::SockRef::from(&stream);
     let keepalive = socket2::TcpKeepalive::new()
         .with_time(Duration::from_secs(30))
@@ -174,7 +222,8 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
     let options = stream
         .set_nodelay(true)
         .and_then(|()| socket.set_tcp_keepalive(&keepalive))
-        .and_then(|()| socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT)));
+        .and_then(|()| socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT)))
+        .and_then(|()| socket.set_tcp_notsent_lowat(UNSENT_BYTES));
     if let Err(error) = options {
         // The client is gone already.
         return tracing::debug!(%error, "could not set up a connection");
@@ -182,7 +231,7 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
     let times = &relay.config.times;
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(times.stall_time + WRITE_GRACE));
-    let io = TokioIo::new(Box::pin(stream));
+    let io = TokioIo::new(Lingering::new(stream, farewells));
 
     let address = counted.address;
     let mut cut = counted.connections.cut.subscribe();
@@ -190,14 +239,19 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
     let has_request = Arc::new(AtomicBool::new(false));
     let service = {
         let (has_request, counted) = (Arc::clone(&has_request), Arc::clone(&counted));
+        let relay = Arc::clone(&relay);
         service_fn(move |mut request: Request<Incoming>| {
             has_request.store(true, Ordering::Relaxed);
+            let relay = Arc::clone(&relay);
             request.extensions_mut().insert(PeerAddress(address));
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();
             async move {
-                let response = app.oneshot(request.map(Body::new)).await;
-                response.map_err(|never: Infallible| never)
+                let mut response = app.oneshot(request.map(Body::new)).await?;
+                if relay.is_draining() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(response)
             }
         })
     };
@@ -211,7 +265,7 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
     let first_header = tokio::time::sleep(times.header_time);
     let mut first_header = pin!(first_header);
     let mut draining = relay.draining();
-    let mut is_asked_to_end = false;
+    let (mut is_header_due, mut is_asked_to_end) = (true, false);
     loop {
         tokio::select! {
             result = connection.as_mut() => {
@@ -220,13 +274,20 @@ async fn serve(relay: Arc<Relay>, app: axum::Router, stream: TcpStream, counted:
                 }
                 break;
             }
-            () = first_header.as_mut(), if !has_request.load(Ordering::Relaxed) => {
-                tracing::debug!("a connection sent no whole request header in time");
-                break;
+            // Asked when the time is over: a branch's condition is looked at only when the wait begins.
+            () = first_header.as_mut(), if is_header_due => {
+                is_header_due = false;
+                if !has_request.load(Ordering::Relaxed) {
+                    tracing::debug!("a connection sent no whole request header in time");
+                    break;
+                }
             }
             () = draining.begun(), if !is_asked_to_end => {
                 is_asked_to_end = true;
-                connection.as_mut().graceful_shutdown();
+                // One whose first request is on its way still gets its answer, which closes it.
+                if has_request.load(Ordering::Relaxed) {
+                    connection.as_mut().graceful_shutdown();
+                }
             }
             _ = cut.wait_for(|cut| *cut) => break,
         }
@@ -239,7 +300,7 @@ pub struct ConnectionCount(Arc<std::sync::Mutex<Option<Counted>>>);
 
 impl ConnectionCount {
     /// Takes the count over: the connection counts until what is returned is dropped.
-    pub fn take(&self) -> impl Send + use<> {
+    pub fn take(&self) -> Option<Counted> {
         lock(&self.0).take()
     }
 }

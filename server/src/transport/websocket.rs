@@ -20,6 +20,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
+use http::{HeaderMap, HeaderValue, header};
 use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::json::{Shape, to_msgpack};
 use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, RoomId, ServerFrame};
@@ -36,7 +37,7 @@ use super::problem::Problem;
 use crate::hub::ReaderHandle;
 use crate::room::Attachment;
 use crate::room::feed::Feed;
-use crate::session::{Identified, Refused, Relay};
+use crate::session::{Identified, Refused, Relay, in_time};
 
 /// Bytes read at a time. The library's own 128 KiB would cost 134 KiB of memory for each idle connection.
 const READ_BUFFER: usize = 4 * 1024;
@@ -94,6 +95,7 @@ pub async fn upgrade(
     RoomName(room): RoomName,
     Extension(PeerAddress(address)): Extension<PeerAddress>,
     Extension(count): Extension<ConnectionCount>,
+    headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     if relay.is_draining() {
@@ -101,13 +103,19 @@ pub async fn upgrade(
     }
     let upgrade =
         upgrade.map_err(|error| Problem::new(ErrorCode::Malformed, format!("no WebSocket: {error}")))?;
-    let upgrade = configure(upgrade, relay.config.limits.message_bytes()).protocols([MESSAGE_PACK, JSON]);
-    let is_json = upgrade.selected_protocol().is_some_and(|protocol| protocol == JSON);
-    let encoding = if is_json { Encoding::Json } else { Encoding::MessagePack };
+    let mut upgrade = configure(upgrade, relay.config.limits.message_bytes());
+    let protocol = subprotocol(&headers);
+    if let Some(protocol) = protocol {
+        upgrade.set_selected_protocol(HeaderValue::from_static(protocol));
+    }
+    let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let on_failed = |error| tracing::debug!(%error, "a WebSocket did not come about");
     Ok(upgrade.on_failed_upgrade(on_failed).on_upgrade(move |socket| async move {
-        let _counted = count.take();
-        serve(relay, room, socket, encoding, address).await;
+        let Some(counted) = count.take() else { return };
+        tokio::select! {
+            () = serve(relay, room, socket, encoding, address) => {}
+            () = counted.cut() => {}
+        }
     }))
 }
 
@@ -122,11 +130,18 @@ pub fn configure(upgrade: WebSocketUpgrade, max_message: usize) -> WebSocketUpgr
         .max_frame_size(max_message)
 }
 
+/// The first of the subprotocols offered that is spoken here; the client's order is its preference.
+fn subprotocol(headers: &HeaderMap) -> Option<&'static str> {
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let names = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    names.map(str::trim).find_map(|name| [MESSAGE_PACK, JSON].into_iter().find(|known| *known == name))
+}
+
 async fn serve(relay: Arc<Relay>, room: RoomId, socket: WebSocket, encoding: Encoding, address: IpAddr) {
     let (sink, mut incoming) = socket.split();
     let mut out = Outgoing::new(sink, encoding, relay.config.times.stall_time);
     let end = match hello(&relay, &mut incoming, encoding).await {
-        Ok(hello) => match Session::open(&relay, &room, &hello, address).await {
+        Ok(hello) => match in_time(Session::open(&relay, &room, &hello, address)).await {
             Ok((session, feed, welcome)) => match out.feed(welcome.to_bytes().into()).await {
                 Ok(()) => session.run(&mut out, &mut incoming, feed).await,
                 Err(end) => end,
@@ -135,10 +150,13 @@ async fn serve(relay: Arc<Relay>, room: RoomId, socket: WebSocket, encoding: Enc
         },
         Err(end) => end,
     };
-    if let End::Close(code, reason) = end {
-        tracing::debug!(%room, code = code.number(), reason, "closing a WebSocket");
-        // The client may be gone or stuck; after the close time the connection is dropped either way.
-        drop(timeout(CLOSE_TIME, out.close(code, reason, &mut incoming)).await);
+    // The client may be gone or stuck; after the close time the connection is dropped either way.
+    match end {
+        End::Close(code, reason) => {
+            tracing::debug!(%room, code = code.number(), reason, "closing a WebSocket");
+            drop(timeout(CLOSE_TIME, out.close(code, reason, &mut incoming)).await);
+        }
+        End::Peer => drop(timeout(CLOSE_TIME, out.finish()).await),
     }
 }
 
@@ -189,6 +207,9 @@ fn frame_bytes(
                 Some(tungstenite::Error::Capacity(_)) => {
                     Err(End::close(CloseCode::TooLarge, "the message is larger than the limit in welcome"))
                 }
+                Some(tungstenite::Error::Protocol(_) | tungstenite::Error::Utf8(_)) => {
+                    Err(End::malformed("this is no frame of the WebSocket protocol"))
+                }
                 _ => Err(End::Peer),
             }
         }
@@ -220,7 +241,7 @@ impl<'r> Session<'r> {
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let who = relay.identify(room, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
-        let reading = relay.enter(room).await?.read().ok_or_else(crowded)?;
+        let reading = relay.enter(room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
         let session = Self { relay, reading, who, address, attachment };
@@ -240,8 +261,9 @@ impl<'r> Session<'r> {
     async fn run(self, out: &mut Outgoing, incoming: &mut Incoming, feed: Feed) -> End {
         let encoding = out.encoding();
         let (answers, waiting) = mpsc::channel(ANSWERS);
+        let took = out.took();
         let mut write = pin!(self.write(out, feed, waiting));
-        let read = pin!(Reading::new(&self, answers).run(incoming, encoding));
+        let read = pin!(Reading::new(&self, answers, took).run(incoming, encoding));
         tokio::select! {
             end = read => {
                 // What was answered is still sent: the go away, and the error before a close.

@@ -1,9 +1,20 @@
 //! The integration tests: one binary, so that it links once. Where a new test goes:
 //!
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
+//! - `sessions`: who a client is over HTTP, and what its ticket resumes
+//! - `bad_input`: whatever anyone sends gets its documented answer, and costs nothing that stays
+//! - `limits`: each bound, how it is told, what it answers and how it is lifted
+//! - `producer`: draws once and in order, whatever is retried over whichever transport
+//! - `http`: sessions, polls, event streams, snapshots and the rest of the addresses
+//! - `presence`: who is here, and pointers
+//! - `drain`: a server that is told to stop
 //! - `websocket`: sessions over the WebSocket as clients see them
+//! - `two_servers`: one room through two servers on one Redis
+//! - `tidy`: which part may know which, and how long a file may be
+//! - `command_line`: the commands that are clients
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
 //! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
+//! - `rust_client`: the Rust client against the relay
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
 #![allow(
@@ -12,10 +23,21 @@
     reason = "a test that fails, panics; clippy takes only the bodies of tests for tests"
 )]
 
+mod bad_input;
+mod command_line;
 mod demonstration;
+mod drain;
 mod embedded_store;
 mod field_reports;
+mod http;
+mod limits;
+mod presence;
+mod producer;
 mod redis_store;
+mod rust_client;
+mod sessions;
 mod store_contract;
 mod support;
+mod tidy;
+mod two_servers;
 mod websocket;

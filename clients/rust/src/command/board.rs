@@ -57,7 +57,7 @@ async fn read_board(place: &Place) -> Result<Replica, CommandError> {
                 replica.on_reset(position, &records, false).map_err(CommandError::new)?;
             }
             Fetched::Records { epoch, first, records, head } => {
-                replica.on_connected(Some(epoch));
+                replica.on_connected(epoch);
                 replica.on_records(first, &records).map_err(CommandError::new)?;
                 // Others may be drawing: what the head was at first is what the picture shows at least.
                 let goal = *goal.get_or_insert(head);

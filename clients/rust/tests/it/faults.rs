@@ -86,6 +86,9 @@ async fn what_the_store_lost_comes_back_and_readers_are_reset() {
         read(&mut own_events, 30).await;
         read(&mut events, 30).await;
         relay.lose(10);
+        wait(&mut own_events, |event| matches!(event, Event::Reset { last: true, .. }).then_some(())).await;
+        flush(&client).await;
+        assert_eq!(strokes(&relay.state().log), (0..30).collect::<Vec<_>>(), "{transport:?}");
         client.draw(&dot(30)).unwrap();
 
         let mut replica = Replica::new(None, true);
@@ -102,6 +105,31 @@ async fn what_the_store_lost_comes_back_and_readers_are_reset() {
         })
         .await;
         assert_eq!(strokes(&relay.state().log), (0..31).collect::<Vec<_>>(), "{transport:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_later_run_goes_on_behind_what_the_store_still_has() {
+    for transport in [Transport::WebSocket, Transport::LongPoll] {
+        let relay = Relay::start().await;
+        let (first, _events) = connect(&relay, transport);
+        for stroke in 0..10 {
+            first.draw(&dot(stroke)).unwrap();
+        }
+        flush(&first).await;
+        let mut resumed = config(&relay, transport);
+        resumed.ticket = first.ticket();
+        first.close().await;
+        relay.lose(4);
+
+        // What the earlier run drew is no longer at hand; its numbers are free again.
+        let (second, mut events) = Client::connect(resumed).unwrap();
+        second.draw(&dot(10)).unwrap();
+        flush(&second).await;
+        let welcome = connected(&mut events, transport).await;
+        assert_eq!((welcome.client.get(), welcome.limits.last_n), (1, 6), "{transport:?}");
+        assert_eq!(strokes(&relay.state().log), [0, 1, 2, 3, 4, 5, 10], "{transport:?}");
+        assert_eq!(relay.state().last_n.get(&1), Some(&7), "{transport:?}");
     }
 }
 

@@ -358,22 +358,26 @@ impl Server {
             _ if refuse => (502, b"<html>Bad gateway</html>".to_vec()),
             ("POST", "/sessions") => {
                 let mut state = self.state();
-                let client = state.join(None)?;
-                let answer = json!({
-                    "client": client,
-                    "ticket": format!("t{client}"),
-                    "position": wire(&state.head()),
-                    "role": 1,
-                    "limits": state.limits(client).to_array(),
-                });
-                (200, answer.to_string().into_bytes())
+                match state.join(header("inkrelay-ticket").as_deref()) {
+                    Some(client) => {
+                        let answer = json!({
+                            "client": client,
+                            "ticket": format!("t{client}"),
+                            "position": wire(&state.head()),
+                            "role": 1,
+                            "limits": state.limits(client).to_array(),
+                        });
+                        (200, answer.to_string().into_bytes())
+                    }
+                    None => unknown_ticket(),
+                }
             }
             ("POST", "/draws") => {
                 let client = self.state().join(header("inkrelay-ticket").as_deref());
                 let n = header("inkrelay-n")?.parse().ok()?;
                 match client {
                     Some(client) => self.post(client, n, &bytes[end..])?,
-                    None => (401, json!({"code": "invalid_ticket"}).to_string().into_bytes()),
+                    None => unknown_ticket(),
                 }
             }
             ("GET", "/draws") => {
@@ -438,6 +442,10 @@ impl Server {
 
 fn error(code: &str, n: Option<u64>) -> ServerFrame<'static> {
     ServerFrame::Error { code: code.to_owned(), message: "no".to_owned(), retry_ms: None, n }
+}
+
+fn unknown_ticket() -> (u16, Vec<u8>) {
+    (401, json!({"code": "invalid_ticket"}).to_string().into_bytes())
 }
 
 fn wire(position: &Position) -> [u64; 5] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use inkrelay_client::client::{Client, ClientConfig, Event, Events, Timing, Transport};
+use inkrelay_client::client::{Client, ClientConfig, Event, Events, Timing, Transport, Welcome};
 use inkrelay_protocol::{Channels, Draw, Record, Style};
 use tokio::time::timeout;
 
@@ -64,11 +64,13 @@ pub async fn wait<T>(events: &mut Events, mut looked_for: impl FnMut(Event) -> O
     timeout(DEADLINE, found).await.expect("the event comes in time")
 }
 
-pub async fn connected(events: &mut Events, on: Transport) {
-    wait(events, |event| {
-        matches!(event, Event::Connected { transport, .. } if transport == on).then_some(())
+/// What the next connection over that transport was told.
+pub async fn connected(events: &mut Events, on: Transport) -> Welcome {
+    wait(events, |event| match event {
+        Event::Connected { transport, welcome } if transport == on => Some(welcome),
+        _ => None,
     })
-    .await;
+    .await
 }
 
 /// The records of a room from the start, as a reader sees them whatever happens on the way.

@@ -76,11 +76,15 @@ async fn a_ticket_goes_on_with_its_numbers_in_a_later_run() {
         resumed.ticket = first.ticket();
         first.close().await;
 
-        let (second, _events) = Client::connect(resumed).unwrap();
+        let posts = relay.state().posts;
+        let (second, mut events) = Client::connect(resumed).unwrap();
         second.draw(&dot(2)).unwrap();
         flush(&second).await;
+        let welcome = connected(&mut events, transport).await;
+        assert_eq!((welcome.client.get(), welcome.limits.last_n), (1, 2), "{transport:?}");
         assert_eq!(strokes(&relay.state().log), [0, 1, 2], "{transport:?}");
         assert_eq!(relay.state().last_n.get(&1), Some(&3), "{transport:?}");
+        assert_eq!(relay.state().posts - posts, u32::from(transport == Transport::LongPoll), "no detours");
     }
 }
 

@@ -275,12 +275,12 @@ impl Writer {
             .and_then(|()| self.connection.execute_batch("PRAGMA synchronous = NORMAL"));
         match result {
             Ok(()) => self.unsynced_since = None,
-            Err(error) => match self.give_up(&error) {
-                // Tried again after another interval: what is unsynced then is more than was promised, but
-                // without space there are no new appends either.
-                StoreError::Full(_) => self.unsynced_since = Some(Instant::now()),
-                StoreError::Unavailable(_) => self.unsynced_since = Some(Instant::now()),
-            },
+            // Tried again after another interval, unless it was an error after which nothing is. For want of
+            // space there are no new appends in the meantime.
+            Err(error) => {
+                self.give_up(&error);
+                self.unsynced_since = Some(Instant::now());
+            }
         }
     }
 

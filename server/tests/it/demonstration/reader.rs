@@ -214,7 +214,7 @@ async fn over_polls(address: SocketAddr, room: &str, state: &Mutex<State>) -> Re
                 state.lock().unwrap().records(epoch, first, &records);
                 false
             }
-            Err((status, _)) if status == 410 => true,
+            Err((410, _)) => true,
             Err((_, problem)) => return Err(problem.to_string()),
         };
         if is_reset {

@@ -113,6 +113,27 @@ async fn an_epoch_changes_only_when_the_store_cannot_vouch() {
     }
 }
 
+/// What [`SyncPolicy::Interval`] promises for a power cut: nobody has to append for the last append to be synced.
+#[tokio::test]
+async fn an_interval_is_synced_without_further_appends() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(folder.path(), SyncPolicy::Interval).unwrap();
+    let file = rusqlite::Connection::open(folder.path().join("inkrelay.sqlite3")).unwrap();
+    let syncs = || -> i64 {
+        file.query_row("SELECT value FROM meta WHERE key = 'syncs'", [], |row| row.get(0)).unwrap()
+    };
+    for turn in 0..2 {
+        assert_eq!(syncs(), turn, "without an append there is nothing to sync");
+        store_one(&store, &the_room(), batch(author(1), 1 + turn as u64, 1)).await;
+        let deadline = Instant::now() + SyncPolicy::INTERVAL + Duration::from_secs(10);
+        while syncs() == turn {
+            assert!(Instant::now() < deadline);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    store.close().await;
+}
+
 #[test]
 fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
     let folder = tempfile::tempdir().unwrap();

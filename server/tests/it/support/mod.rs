@@ -8,7 +8,10 @@ pub mod proxy;
 pub mod reader;
 pub mod redis;
 pub mod relay;
+pub mod requests;
+pub mod slow_store;
 pub mod socket;
+pub mod watched;
 pub mod writer;
 
 use std::time::Duration;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use super::{PATIENCE, eventually};
 
 /// A running `inkrelay serve`. Killed when dropped.
 pub struct Process {
@@ -72,6 +72,22 @@ impl Process {
     /// SIGCONT: it goes on with what has come meanwhile.
     pub fn resume(&self) {
         self.signal("-CONT");
+    }
+
+    /// SIGTERM: it finishes what it has begun, and ends.
+    pub fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// Waits for its end; the status, or none when a signal ended it.
+    pub async fn ended(&mut self) -> Option<i32> {
+        let mut status = None;
+        eventually("the program ends", async || {
+            status = self.child.try_wait().expect("one's own child can be asked");
+            status.is_some()
+        })
+        .await;
+        status.and_then(|status| status.code())
     }
 
     fn signal(&self, signal: &str) {

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,9 +42,11 @@ pub type Rule = dyn Fn(usize, Direction, &[u8]) -> Fate + Send + Sync;
 /// Listens on a free loopback port until it is dropped, and then ends its connections.
 pub struct Proxy {
     address: SocketAddr,
+    /// The port that it leads to.
+    port: Arc<AtomicU16>,
     accepting: JoinHandle<()>,
-    /// Dropped with the proxy, which ends every connection.
-    _open: watch::Sender<()>,
+    /// Sent to, or dropped with the proxy, it ends every connection.
+    open: watch::Sender<()>,
 }
 
 impl Proxy {
@@ -61,19 +64,33 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free loopback port");
         let address = listener.local_addr().expect("a bound listener has an address");
         let (open, closed) = watch::channel(());
+        let port = Arc::new(AtomicU16::new(port));
+        let leads_to = Arc::clone(&port);
         let accepting = tokio::spawn(async move {
             for number in 0.. {
                 let Ok((client, _)) = listener.accept().await else { return };
-                let (rule, closed) = (Arc::clone(&rule), closed.clone());
+                let (rule, mut closed) = (Arc::clone(&rule), closed.clone());
+                closed.mark_unchanged();
+                let port = leads_to.load(Ordering::Relaxed);
                 tokio::spawn(serve(number, client, port, rule, bytes_per_second, closed));
             }
         });
-        Self { address, accepting, _open: open }
+        Self { address, port, accepting, open }
+    }
+
+    /// Leads new connections to another port; those that are open stay where they are.
+    pub fn lead_to(&self, port: u16) {
+        self.port.store(port, Ordering::Relaxed);
     }
 
     /// `redis://127.0.0.1:PORT/`.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.address)
+    }
+
+    /// Ends every connection that is open now.
+    pub fn break_all(&self) {
+        self.open.send_replace(());
     }
 
     /// Where it listens.

@@ -217,6 +217,26 @@ impl Socket {
         }
     }
 
+    /// Waits for a whole reset: its `seq`, and the records of all its parts.
+    pub async fn reset(&mut self) -> (u64, Vec<Vec<u8>>) {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        loop {
+            let (seq, records, more) = self
+                .wait_for("a reset", |frame| match frame {
+                    ServerFrame::Reset { position, records, more } => {
+                        let records: Vec<_> = records.into_iter().map(<[u8]>::to_vec).collect();
+                        Some((position.seq.get(), records, more))
+                    }
+                    _ => None,
+                })
+                .await;
+            all.extend(records);
+            if !more {
+                return (seq, all);
+            }
+        }
+    }
+
     /// Takes records until there are that many, and checks that they are numbered without gaps from `first`.
     pub async fn records(&mut self, first: u64, count: usize) -> Vec<Vec<u8>> {
         let mut records: Vec<Vec<u8>> = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use inkrelay_protocol::{After, Position};
+use inkrelay_protocol::{Position, Seq};
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
@@ -95,22 +95,57 @@ async fn read(
     }
 }
 
+/// What an event tells; records as the text that came, so that a record's line is the same whichever way it
+/// took.
+#[derive(Debug, PartialEq, Eq)]
+enum Told<'a> {
+    Record(Option<Seq>, &'a str),
+    Reset(Position, Vec<&'a str>),
+}
+
+impl<'a> Told<'a> {
+    /// `None` for what cannot be read.
+    fn parse(event: &'a SseEvent) -> Option<Self> {
+        let position = event.id.parse::<Position>();
+        if event.event != "reset" {
+            return Some(Self::Record(position.ok().map(|position| position.seq), &event.data));
+        }
+        // Elements that a later version puts at the end are left alone.
+        let parts: Vec<&RawValue> = serde_json::from_str(&event.data).ok()?;
+        let records: Vec<&RawValue> = serde_json::from_str(parts.get(2)?.get()).ok()?;
+        Some(Self::Reset(position.ok()?, records.iter().map(|record| record.get()).collect()))
+    }
+}
+
 fn take(event: &SseEvent, printer: &mut Printer) -> Result<(), End> {
-    let position = match event.id.parse::<After>() {
-        Ok(After::Position(position)) => Some(position),
-        _ => None,
-    };
-    if event.event != "reset" {
-        return printer.texts(position.map(|position| position.seq), &[&event.data]);
+    match Told::parse(event) {
+        Some(Told::Record(seq, record)) => printer.texts(seq, &[record]),
+        Some(Told::Reset(position, records)) => {
+            printer.reset(position)?;
+            printer.texts(None, &records)
+        }
+        None => Err(End::Failed(CommandError::new("the server sent a reset that cannot be read"))),
     }
-    let unreadable = || End::Failed(CommandError::new("the server sent a reset that cannot be read"));
-    // Each as the text that came, so that a record's line is the same whichever way it took. Elements that a
-    // later version puts at the end are left alone.
-    let parts: Vec<&RawValue> = serde_json::from_str(&event.data).map_err(|_| unreadable())?;
-    let records = parts.get(2).ok_or_else(unreadable)?.get();
-    let records: Vec<&RawValue> = serde_json::from_str(records).map_err(|_| unreadable())?;
-    if let Some(position) = position {
-        printer.reset(position)?;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(event: &str, id: &str, data: &str) -> SseEvent {
+        SseEvent { event: event.to_owned(), id: id.to_owned(), data: data.to_owned() }
     }
-    printer.texts(None, &records.iter().map(|record| record.get()).collect::<Vec<_>>())
+
+    #[test]
+    fn records_and_resets_are_told_apart() {
+        let record = event("", "9.3.7.1.5", "[7,1,5,[4]]");
+        assert_eq!(Told::parse(&record), Some(Told::Record(Seq::new(3), "[7,1,5,[4]]")));
+        let reset = event("reset", "9.2.7.1.5", r#"[9,2,[[7,1,5,[9,{"b":1.0,"a":2}]]],false]"#);
+        let position = "9.2.7.1.5".parse().unwrap();
+        assert_eq!(Told::parse(&reset), Some(Told::Reset(position, vec![r#"[7,1,5,[9,{"b":1.0,"a":2}]]"#])));
+        // To an empty log: a position too, though it is the start.
+        let start = event("reset", "1.0.0.0.0", "[1,0,[],false]");
+        assert_eq!(Told::parse(&start), Some(Told::Reset("1.0.0.0.0".parse().unwrap(), vec![])));
+        assert_eq!(Told::parse(&event("reset", "1.0.0.0.0", "[1,0]")), None);
+    }
 }

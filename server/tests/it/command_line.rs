@@ -1,0 +1,92 @@
+//! The commands of the binary that are clients, against a relay: what they print and how they end.
+
+use std::process::Output;
+use std::time::Duration;
+
+use crate::support::relay::Relay;
+
+/// Three strokes: by hand with pressure and time, a line, and a dot.
+const INK: &str = r#"{
+    "hand": [[10, 10, 0.2, 0], [12, 11, 0.4, 4], [15, 13, 0.9, 8], [19, 13, 1, 30], [24, 12.5, 0.7, 45]],
+    "line": [{"x": 0, "y": 40}, {"x": 100, "y": 40}],
+    "dot": [[50, 60]]
+}"#;
+
+async fn inkrelay(relay: &Relay, args: &[&str]) -> Output {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+    command.args(args).env("INKRELAY_SERVER", relay.url(""));
+    tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
+}
+
+fn succeeded(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn failed(output: Output) -> String {
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_drawn_is_told_the_same_by_every_transport() {
+    let relay = Relay::start(|_| {}).await;
+    let folder = tempfile::tempdir().unwrap();
+    let ink = folder.path().join("ink.json");
+    std::fs::write(&ink, INK).unwrap();
+    let ink = ink.to_str().unwrap();
+    for transport in ["ws", "poll"] {
+        let args = ["draw", "r", ink, "--speed", "max", "--transport", transport, "--name", "Anna"];
+        let told = succeeded(inkrelay(&relay, &args).await);
+        assert!(told.starts_with("stored 5 draws of 3 strokes"), "{told}");
+    }
+
+    let mut told = Vec::new();
+    for transport in ["auto", "ws", "poll", "sse"] {
+        let args = ["watch", "r", "--json", "--count", "10", "--wait-ms", "10000", "--transport", transport];
+        told.push(succeeded(inkrelay(&relay, &args).await));
+    }
+    assert_eq!(told[0].lines().count(), 10);
+    assert!(told.iter().all(|lines| *lines == told[0]), "{told:#?}");
+
+    let picture = succeeded(inkrelay(&relay, &["board", "r", "--svg", "-"]).await);
+    assert_eq!(picture.matches("<path").count() + picture.matches("<circle").count(), 6);
+    assert_eq!(picture, succeeded(inkrelay(&relay, &["board", "r", "--svg", "-"]).await));
+    relay.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_fails_says_why() {
+    let relay = Relay::start(|config| config.role = inkrelay_protocol::Role::Viewer).await;
+    let folder = tempfile::tempdir().unwrap();
+    let ink = folder.path().join("ink.json");
+    std::fs::write(&ink, INK).unwrap();
+    let ink = ink.to_str().unwrap();
+    for transport in ["ws", "poll"] {
+        let args = ["draw", "r", ink, "--speed", "max", "--transport", transport];
+        let why = failed(inkrelay(&relay, &args).await);
+        assert!(why.contains("refused 5 draws") && why.contains("forbidden"), "{why}");
+    }
+    let why = failed(inkrelay(&relay, &["watch", "r", "--count", "1", "--wait-ms", "300"]).await);
+    assert!(why.contains("did not come in time"), "{why}");
+    let why = failed(inkrelay(&relay, &["board", "r", "--svg", "-", "--server", "https://h"]).await);
+    assert!(why.contains("TLS"), "{why}");
+    std::fs::write(folder.path().join("bad.json"), "[[1, 2], [1, 1e300]]").unwrap();
+    let bad = folder.path().join("bad.json");
+    let why = failed(inkrelay(&relay, &["draw", "r", bad.to_str().unwrap()]).await);
+    assert!(why.contains("bad.json: the stroke, point 2: a coordinate"), "{why}");
+    relay.stopped().await;
+}
+
+/// A connection that has sent its request may wait longer than a header may take.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quiet_room_is_watched_in_peace() {
+    let relay = Relay::start(|config| config.times.header_time = Duration::from_millis(100)).await;
+    for transport in ["ws", "poll", "sse"] {
+        let args = ["watch", "r", "--wait-ms", "500", "--transport", transport];
+        let output = inkrelay(&relay, &args).await;
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{transport}");
+        assert_eq!(succeeded(output), "", "{transport}");
+    }
+    relay.stopped().await;
+}

@@ -1,0 +1,84 @@
+//! A store in memory that can be held up: appends, or everything, wait until it is let go.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use inkrelay_protocol::{ClientId, RoomId, Seq};
+use inkrelay_server::store::{Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Store, StoreError};
+use tokio::sync::watch;
+
+/// See the module's documentation.
+pub struct SlowStore {
+    inner: MemoryStore,
+    appends_wait: watch::Sender<bool>,
+    reads_wait: watch::Sender<bool>,
+    /// Appends that came.
+    appends: watch::Sender<usize>,
+}
+
+impl SlowStore {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            inner: MemoryStore::new(),
+            appends_wait: watch::Sender::new(false),
+            reads_wait: watch::Sender::new(false),
+            appends: watch::Sender::new(0),
+        })
+    }
+
+    /// Has appends wait, or go on.
+    pub fn hold_appends(&self, hold: bool) {
+        self.appends_wait.send_replace(hold);
+    }
+
+    /// Has all that only reads wait, or go on.
+    pub fn hold_reads(&self, hold: bool) {
+        self.reads_wait.send_replace(hold);
+    }
+
+    /// Waits until that many appends have come.
+    pub async fn has_appends(&self, count: usize) {
+        self.appends.subscribe().wait_for(|appends| *appends >= count).await.unwrap();
+    }
+
+    async fn read_gate(&self) {
+        self.reads_wait.subscribe().wait_for(|wait| !*wait).await.unwrap();
+    }
+}
+
+#[async_trait]
+impl Store for SlowStore {
+    fn describe(&self) -> String {
+        "slow".to_owned()
+    }
+
+    async fn append(&self, room: &RoomId, batches: &[Batch]) -> Result<Appended, StoreError> {
+        self.appends.send_modify(|appends| *appends += 1);
+        self.appends_wait.subscribe().wait_for(|wait| !*wait).await.unwrap();
+        self.inner.append(room, batches).await
+    }
+
+    async fn read(&self, room: &RoomId, from: Seq, limit: ReadLimit) -> Result<Chunk, StoreError> {
+        self.read_gate().await;
+        self.inner.read(room, from, limit).await
+    }
+
+    async fn head(&self, room: &RoomId) -> Result<Head, StoreError> {
+        self.read_gate().await;
+        self.inner.head(room).await
+    }
+
+    async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError> {
+        self.read_gate().await;
+        self.inner.last_n(room, author).await
+    }
+
+    async fn secret(&self) -> Result<[u8; 32], StoreError> {
+        self.inner.secret().await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.read_gate().await;
+        self.inner.check().await
+    }
+}

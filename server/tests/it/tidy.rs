@@ -1,0 +1,134 @@
+//! What keeps the house in order: which part may know which, and how long a file may be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines after which a file gives its reason in the first ten.
+const LONG: usize = 500;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Rust files below a folder of the project, with their text.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let (root, mut found, mut folders) = (root(), Vec::new(), vec![root().join(folder)]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+                found.push((name, fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has sources");
+    found
+}
+
+/// Lines that name something and do not stand in a comment.
+fn lines_that_name<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
+    text.lines().filter(|line| !line.trim_start().starts_with("//") && line.contains(name)).collect()
+}
+
+#[test]
+fn only_some_files_know_a_library() {
+    let rules = [
+        ("axum::", &["server/src/transport"][..]),
+        ("hyper::", &["server/src/transport"]),
+        ("tungstenite::", &["server/src/transport"]),
+        ("redis::", &["server/src/store/redis", "server/src/store.rs"]),
+        ("rusqlite::", &["server/src/store/embedded"]),
+        ("inkrelay_client", &["server/src/main.rs"]),
+    ];
+    for (file, text) in sources("server/src") {
+        for (library, allowed) in rules {
+            let lines = lines_that_name(&text, library);
+            let is_allowed = allowed.iter().any(|place| file.starts_with(place));
+            assert!(is_allowed || lines.is_empty(), "{file} may not know {library}: {lines:?}");
+        }
+    }
+}
+
+/// A part may know those of the levels below its own.
+fn check_order(folder: &str, levels: &[&[&str]]) {
+    for (file, text) in sources(folder) {
+        let groups = lines_that_name(&text, "crate::{");
+        assert!(groups.is_empty(), "{file} is to name each part in a line of its own: {groups:?}");
+        let name = file.trim_start_matches(folder).trim_start_matches('/').trim_end_matches(".rs");
+        let part = name.split('/').next().unwrap();
+        let Some(level) = levels.iter().position(|parts| parts.contains(&part)) else { continue };
+        for other in levels[..=level].concat().into_iter().filter(|other| *other != part) {
+            let lines = lines_that_name(&text, &format!("crate::{other}"));
+            assert!(lines.is_empty(), "{file} may not know {other}: {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn dependencies_point_down() {
+    // main → lib → transport → session → hub → room → store, and the protocol under all.
+    check_order("server/src", &[&["transport"], &["session"], &["hub"], &["room"], &["store"]]);
+    check_order(
+        "clients/rust/src",
+        &[
+            &["command"],
+            &["client"],
+            &["connection"],
+            &["websocket", "long_poll"],
+            &["session"],
+            &["shared"],
+            &["event"],
+            &["config", "outbox", "replica", "backoff", "http"],
+        ],
+    );
+    for crate_above in ["inkrelay_server", "inkrelay_client"] {
+        for (file, text) in sources("protocol/src") {
+            assert!(lines_that_name(&text, crate_above).is_empty(), "{file} may not know {crate_above}");
+        }
+    }
+    for (file, text) in sources("clients/rust/src") {
+        assert!(lines_that_name(&text, "inkrelay_server").is_empty(), "{file} may not know the server");
+    }
+}
+
+#[test]
+fn the_protocol_and_the_pure_parts_neither_wait_nor_look_at_the_clock() {
+    let mut pure = sources("protocol/src");
+    let parts =
+        ["room/tail.rs", "room/cursor.rs", "room/presence.rs"].map(|part| format!("server/src/{part}"));
+    pure.extend(sources("server/src/room").into_iter().filter(|(file, _)| parts.contains(file)));
+    let cores = ["outbox.rs", "replica.rs", "backoff.rs"].map(|part| format!("clients/rust/src/{part}"));
+    pure.extend(sources("clients/rust/src").into_iter().filter(|(file, _)| cores.contains(file)));
+    for (file, text) in pure {
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for name in ["async ", ".await", "tokio::", "Instant::now", "SystemTime::now", "std::fs", "std::net"]
+        {
+            let lines = lines_that_name(text, name);
+            assert!(lines.is_empty(), "{file} is to be pure, and has {name}: {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn long_files_say_why() {
+    for folder in ["server", "protocol", "clients"] {
+        for (file, text) in sources(folder) {
+            let lines = text.lines().count();
+            let says_why =
+                text.lines().take(10).any(|line| line.contains("long") || line.contains("one file"));
+            assert!(lines <= LONG || says_why, "{file} has {lines} lines: split it, or say why at its top");
+        }
+    }
+}
+
+#[test]
+fn every_file_begins_with_what_it_is() {
+    for folder in ["server", "protocol", "clients"] {
+        for (file, text) in sources(folder) {
+            assert!(text.starts_with("//!") || text.starts_with("#!"), "{file} does not say what it is");
+        }
+    }
+}
