@@ -16,7 +16,7 @@ use super::reader::{Over, Reader};
 use super::{ROOM, picture, picture_path, recorded, say};
 use crate::support::PATIENCE;
 use crate::support::ledger::{Fault, Ledger, Outcome, ReaderLog};
-use crate::support::proxy::{Fate, Proxy};
+use crate::support::proxy::{Direction, Fate, Proxy};
 use crate::support::reader::fresh_log;
 
 /// Everyone goes on when so many more draws of each drawer were answered, and each reader has so many more records.
@@ -72,8 +72,10 @@ impl Stage {
             }
             let is_cut = Arc::new(AtomicBool::new(false));
             let cut = Arc::clone(&is_cut);
-            let rule = move |_, _, _: &[u8]| {
-                if cut.swap(false, Ordering::Relaxed) { Fate::Cut } else { Fate::Forward }
+            // What comes from the server is swallowed first: an ack, or what was drawn, so that it is sent again.
+            let rule = move |_, direction, _: &[u8]| {
+                let is_last = direction == Direction::ToClient && cut.swap(false, Ordering::Relaxed);
+                if is_last { Fate::Cut } else { Fate::Forward }
             };
             let proxy = Proxy::start(address.port(), Arc::new(rule)).await;
             for number in 0..strength.drawers {
@@ -108,7 +110,7 @@ impl Stage {
         self.left_behind.extend(visitor.vanish().await);
     }
 
-    /// Cuts one of the connections that go through that server's proxy, as soon as there is something on it.
+    /// Cuts one of the connections that go through that server's proxy, as soon as the server sends something.
     pub fn cut(&self, server: usize) {
         self.proxies[server].1.store(true, Ordering::Relaxed);
     }
