@@ -7,7 +7,6 @@ use std::sync::Arc;
 use clap::{Parser, Subcommand};
 use inkrelay_server::config::{Config, SyncSetting};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
-use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
 /// A relay for live drawing.
@@ -60,7 +59,7 @@ fn serve(config: Config) -> Result<(), String> {
     let runtime = runtime.enable_all().build().map_err(|error| format!("cannot start threads: {error}"))?;
     runtime.block_on(async {
         let listen = config.listen;
-        let listener = TcpListener::bind(listen).await.map_err(|error| {
+        let listener = inkrelay_server::transport::listen(listen).map_err(|error| {
             format!("cannot listen on {listen}: {error}; choose another address with --listen")
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;

@@ -134,6 +134,15 @@ impl Refused {
     }
 }
 
+/// Holds whatever asks the store, once or several times, to the time within which everything is answered.
+///
+/// # Errors
+/// What it was refused for, or that the store gave no answer in time.
+pub async fn in_time<T, E: From<Refused>>(asked: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let no_answer = |_| Err(Refused::from(StoreError::Unavailable("no answer in time".to_owned())).into());
+    tokio::time::timeout(ANSWER_TIME, asked).await.unwrap_or_else(no_answer)
+}
+
 /// When a client that is sent away comes back: spread, so that not all come at once.
 pub fn spread_retry() -> Duration {
     Duration::from_millis(200 + random::u64() % 2800)

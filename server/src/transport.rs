@@ -12,7 +12,7 @@ mod problem;
 mod snapshot;
 mod websocket;
 
-pub use listener::Server;
+pub use listener::{Server, listen};
 pub use websocket::configure as configure_websocket;
 
 use inkrelay_protocol::Position;

@@ -15,7 +15,7 @@ use super::http::{N, RoomName, Shared, body, ticket};
 use super::listener::PeerAddress;
 use super::position_array;
 use super::problem::Problem;
-use crate::session::Refused;
+use crate::session::{Refused, in_time};
 
 /// Stores a batch and answers where it stands.
 pub async fn post(
@@ -46,9 +46,11 @@ pub async fn post(
                 .map_err(|error| malformed(format!("no JSON that is taken: {error}")))?,
         ),
     };
-    let handle = relay.enter(&room).await?;
-    let submitted = relay.submit(&handle, author, n, &draws)?;
-    let (stored, head) = submitted.answer().await.map_err(Refused::from)?;
+    let (stored, head) = in_time(async {
+        let handle = relay.enter(&room).await?;
+        relay.submit(&handle, author, n, &draws)?.answer().await.map_err(Refused::from)
+    })
+    .await?;
     Ok(Json(json!({
         "seq": stored.first_seq.map(inkrelay_protocol::Seq::get),
         "position": position_array(&head),

@@ -19,7 +19,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::encoding::Encoding;
 use super::problem::Problem;
 use super::{draws, events, long_poll, position_array, snapshot, websocket};
-use crate::session::{Refused, Relay};
+use crate::session::{Refused, Relay, in_time};
 
 /// What the state of every handler is.
 pub type Shared = State<Arc<Relay>>;
@@ -196,8 +196,12 @@ async fn open_session(
     }
     let profile = requested_profile(&headers, &body(&relay, &headers, request_body).await?)?;
     let who = relay.identify(&room, ticket(&headers)?)?;
-    let handle = relay.enter(&room).await?;
-    let limits = relay.limits(&handle, &who).await?;
+    let (handle, limits) = in_time(async {
+        let handle = relay.enter(&room).await?;
+        let limits = relay.limits(&handle, &who).await?;
+        Ok::<_, Refused>((handle, limits))
+    })
+    .await?;
     if !handle.polled(who.client, profile) {
         return Err(crowded());
     }

@@ -20,7 +20,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
@@ -31,10 +31,16 @@ use crate::session::Relay;
 
 /// Bytes of a request's header at most.
 const HEADER_BYTES: usize = 16 * 1024;
+/// Connections that wait to be accepted, at most; the kernel may allow fewer. With the usual 128, those who come back
+/// at once after a restart would wait for a second, or for three, and try again.
+const BACKLOG: u32 = 4096;
 /// When no connection can be accepted, usually for want of file descriptors, the next try comes after this.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// A write that the client's machine does not acknowledge in this time ends the connection: it is gone.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes that the kernel takes for a connection before it has sent them. Its own measure is megabytes, in which a
+/// slow client's pings would wait for their turn, and a client that reads slowly would look like one that does not.
+const UNSENT_BYTES: u32 = 64 * 1024;
 /// One connection too many has so long to send something that can be answered.
 const TURN_AWAY_TIME: Duration = Duration::from_secs(1);
 /// Connections that are turned away at the same time; others beyond them are just closed.
@@ -46,6 +52,18 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 175\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"too_many_connections\",\
     \"detail\":\"this address has as many connections as it may\",\"retry_ms\":1000}      ";
+
+/// Listens on an address, with room for many who come at once.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As `TcpListener::bind`: a restart need not wait for the last connections of the one before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
 /// The address at the other end of a connection; in each request's extensions.
 #[derive(Clone, Copy, Debug)]
@@ -204,7 +222,8 @@ async fn serve(
     let options = stream
         .set_nodelay(true)
         .and_then(|()| socket.set_tcp_keepalive(&keepalive))
-        .and_then(|()| socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT)));
+        .and_then(|()| socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT)))
+        .and_then(|()| socket.set_tcp_notsent_lowat(UNSENT_BYTES));
     if let Err(error) = options {
         // The client is gone already.
         return tracing::debug!(%error, "could not set up a connection");

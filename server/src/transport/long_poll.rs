@@ -16,6 +16,7 @@ use super::http::{HEAD, POSITION, RoomName, Shared, crowded, ticket};
 use super::problem::Problem;
 use crate::room::Next;
 use crate::room::cursor::Cursor;
+use crate::session::in_time;
 use crate::store::ReadLimit;
 
 /// Bytes of one answer at most, unless a single record is longer.
@@ -37,17 +38,21 @@ pub async fn poll(
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&uri)?;
     let who = ticket(&headers)?.map(|ticket| relay.identify(&room, Some(ticket))).transpose()?;
-    let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
-    if let Some(who) = &who
-        && !reading.polled(who.client, None)
-    {
-        return Err(crowded());
-    }
+    let (reading, mut cursor) = in_time(async {
+        let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
+        if let Some(who) = &who
+            && !reading.polled(who.client, None)
+        {
+            return Err(crowded());
+        }
+        let cursor = reading.cursor(asked.after).await?.ok_or_else(|| Problem::position_gone(&room))?;
+        Ok((reading, cursor))
+    })
+    .await?;
     let mut draining = relay.draining();
     let mut changes = reading.changes();
     let until = Instant::now() + asked.wait;
     let limit = ReadLimit { records: asked.limit, bytes: ANSWER_BYTES };
-    let mut cursor = reading.cursor(asked.after).await?.ok_or_else(|| Problem::position_gone(&room))?;
     let records = loop {
         changes.borrow_and_update();
         match reading.next(&mut cursor, limit).await? {

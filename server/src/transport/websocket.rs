@@ -37,7 +37,7 @@ use super::problem::Problem;
 use crate::hub::ReaderHandle;
 use crate::room::Attachment;
 use crate::room::feed::Feed;
-use crate::session::{Identified, Refused, Relay};
+use crate::session::{Identified, Refused, Relay, in_time};
 
 /// Bytes read at a time. The library's own 128 KiB would cost 134 KiB of memory for each idle connection.
 const READ_BUFFER: usize = 4 * 1024;
@@ -141,7 +141,7 @@ async fn serve(relay: Arc<Relay>, room: RoomId, socket: WebSocket, encoding: Enc
     let (sink, mut incoming) = socket.split();
     let mut out = Outgoing::new(sink, encoding, relay.config.times.stall_time);
     let end = match hello(&relay, &mut incoming, encoding).await {
-        Ok(hello) => match Session::open(&relay, &room, &hello, address).await {
+        Ok(hello) => match in_time(Session::open(&relay, &room, &hello, address)).await {
             Ok((session, feed, welcome)) => match out.feed(welcome.to_bytes().into()).await {
                 Ok(()) => session.run(&mut out, &mut incoming, feed).await,
                 Err(end) => end,
@@ -261,8 +261,9 @@ impl<'r> Session<'r> {
     async fn run(self, out: &mut Outgoing, incoming: &mut Incoming, feed: Feed) -> End {
         let encoding = out.encoding();
         let (answers, waiting) = mpsc::channel(ANSWERS);
+        let took = out.took();
         let mut write = pin!(self.write(out, feed, waiting));
-        let read = pin!(Reading::new(&self, answers).run(incoming, encoding));
+        let read = pin!(Reading::new(&self, answers, took).run(incoming, encoding));
         tokio::select! {
             end = read => {
                 // What was answered is still sent: the go away, and the error before a close.

@@ -1,6 +1,8 @@
 //! The reading half: takes frames, gives draws to the store, and says what came of them.
 
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -23,6 +25,8 @@ const IN_FLIGHT: usize = 64;
 pub(super) struct Reading<'s> {
     session: &'s Session<'s>,
     answers: mpsc::Sender<Bytes>,
+    /// Whether the client took something of what it is sent, lately.
+    took: Arc<AtomicBool>,
     /// The first number of a refused batch: what has higher numbers was on its way, and is dropped.
     refused: Option<u64>,
     /// How many refusals there were. A batch that was given to the store before the newest one may find a gap
@@ -41,8 +45,12 @@ struct Answered {
 type InFlight = FuturesOrdered<BoxFuture<'static, Answered>>;
 
 impl<'s> Reading<'s> {
-    pub(super) const fn new(session: &'s Session<'s>, answers: mpsc::Sender<Bytes>) -> Self {
-        Self { session, answers, refused: None, refusals: 0 }
+    pub(super) const fn new(
+        session: &'s Session<'s>,
+        answers: mpsc::Sender<Bytes>,
+        took: Arc<AtomicBool>,
+    ) -> Self {
+        Self { session, answers, took, refused: None, refusals: 0 }
     }
 
     /// Reads until there is a reason to end.
@@ -79,6 +87,10 @@ impl<'s> Reading<'s> {
                     }
                 }
                 () = idle.as_mut(), if has_room => {
+                    if self.took.swap(false, Ordering::Relaxed) {
+                        idle.as_mut().reset(Instant::now() + idle_time);
+                        continue;
+                    }
                     return Err(End::close(CloseCode::TooSlow, "there was no sign of life"));
                 }
             }
@@ -126,7 +138,11 @@ impl<'s> Reading<'s> {
     async fn answer(&mut self, answered: Answered) -> Result<(), End> {
         let Answered { n, refusals, result } = answered;
         match result {
-            Ok((stored, _)) => self.send(&ServerFrame::Ack { n: stored.last_n, seq: stored.last_seq }).await,
+            Ok((stored, _)) => {
+                // What was told as unknown is stored after all, and nothing more is to come again.
+                self.refused = self.refused.filter(|refused| *refused > stored.last_n);
+                self.send(&ServerFrame::Ack { n: stored.last_n, seq: stored.last_seq }).await
+            }
             Err(NotStored::Gap(_)) if refusals < self.refusals => Ok(()),
             Err(NotStored::Gap(gap)) => {
                 let refused = Refused::from(NotStored::Gap(gap));

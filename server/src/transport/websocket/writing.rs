@@ -1,7 +1,9 @@
 //! The writing half: answers, what is new about the people here, and what the cursor lacks.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
@@ -128,11 +130,18 @@ pub(super) struct Outgoing {
     stall: Duration,
     /// When something was last sent, for the heartbeat.
     sent_at: Instant,
+    /// Whether the client took something that it was waited for to take.
+    took: Arc<AtomicBool>,
 }
 
 impl Outgoing {
     pub(super) fn new(sink: SplitSink<WebSocket, Message>, encoding: Encoding, stall: Duration) -> Self {
-        Self { sink, encoding, stall, sent_at: Instant::now() }
+        Self { sink, encoding, stall, sent_at: Instant::now(), took: Arc::default() }
+    }
+
+    /// Set whenever the client took something that it was waited for to take: a sign of life.
+    pub(super) fn took(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.took)
     }
 
     pub(super) const fn encoding(&self) -> Encoding {
@@ -147,15 +156,15 @@ impl Outgoing {
             Encoding::MessagePack => Message::Binary(encoded),
             Encoding::Json => Message::Text(Utf8Bytes::try_from(encoded).map_err(|_| End::Peer)?),
         };
-        stalled(self.stall, self.sink.feed(message)).await
+        stalled(self.stall, &self.took, self.sink.feed(message)).await
     }
 
     async fn flush(&mut self) -> Result<(), End> {
-        stalled(self.stall, self.sink.flush()).await
+        stalled(self.stall, &self.took, self.sink.flush()).await
     }
 
     async fn ping(&mut self) -> Result<(), End> {
-        stalled(self.stall, self.sink.feed(Message::Ping(Bytes::new()))).await
+        stalled(self.stall, &self.took, self.sink.feed(Message::Ping(Bytes::new()))).await
     }
 
     /// Answers the close of a client that is still there.
@@ -177,9 +186,25 @@ impl Outgoing {
     }
 }
 
-async fn stalled(within: Duration, write: impl Future<Output = Result<(), axum::Error>>) -> Result<(), End> {
+/// Waits for a write. `took` is set when the client had to take something before it was done: it lives, also when
+/// it is so far behind that its pongs are not due yet.
+async fn stalled(
+    within: Duration,
+    took: &AtomicBool,
+    write: impl Future<Output = Result<(), axum::Error>>,
+) -> Result<(), End> {
+    let mut write = pin!(write);
+    let mut waited = false;
+    let write = std::future::poll_fn(|cx| {
+        let polled = write.as_mut().poll(cx);
+        waited |= polled.is_pending();
+        polled
+    });
     match timeout(within, write).await {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(())) => {
+            took.fetch_or(waited, Ordering::Relaxed);
+            Ok(())
+        }
         Ok(Err(_)) => Err(End::Peer),
         Err(_) => Err(End::close(CloseCode::TooSlow, "what is sent is not taken")),
     }

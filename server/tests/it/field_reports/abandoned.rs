@@ -161,9 +161,10 @@ async fn a_reader_that_never_reads_is_closed_and_costs_nobody_anything() {
         drawer.draw(n, &numbers.map(|number| padded(number, STROKE_BYTES))).await;
         healthy.records(n, 2).await;
         delays.push(sent.elapsed());
+        // Whoever draws reads, too: what it drew comes back to it.
+        drawer.acked(n + 1).await;
         n += 2;
     }
-    drawer.acked(n - 1).await;
     (1..n).for_each(|number| ledger.acked(number));
     let stored = n * STROKE_BYTES as u64;
     let grown = relay.resident_bytes().saturating_sub(before);
@@ -186,7 +187,9 @@ async fn a_reader_that_never_reads_is_closed_and_costs_nobody_anything() {
 async fn a_slow_reader_misses_nothing_without_being_told() {
     let relay = Relay::start(|config| {
         config.limits.room_memory = 64 * 1024;
+        // It takes longer than both to hear all of it, and is not given up: it takes what it is sent.
         config.times.stall_time = Duration::from_secs(2);
+        config.times.idle_time = Duration::from_millis(1500);
     })
     .await;
     let line = Proxy::slow(relay.address.port(), 200 * 1024).await;
@@ -206,7 +209,7 @@ async fn a_slow_reader_misses_nothing_without_being_told() {
     });
     reader.has(1205).await;
     drawing.await.unwrap();
-    assert!(reader.closes.iter().all(|code| *code == 4408), "{:?}", reader.closes);
+    assert!(reader.closes.is_empty(), "{:?}", reader.closes);
     ledger.assert_agrees(&[&reader.log, &fresh_log("fresh", relay.address, "a").await]);
 }
 
@@ -251,7 +254,9 @@ async fn those_who_hardly_read_do_not_delay_those_who_do() {
                             _ => None,
                         })
                         .await;
-                    numbers.into_iter().for_each(|number| drop(told.send((number, Instant::now()))));
+                    numbers
+                        .into_iter()
+                        .for_each(|number| told.send((number, Instant::now())).expect("it is heard"));
                 }
             })
         })

@@ -93,7 +93,7 @@ impl Http {
         let first = reader.uint().unwrap();
         let records = reader.array().unwrap();
         let records = (0..records).map(|_| reader.raw().unwrap().to_vec()).collect::<Vec<_>>();
-        records.iter().for_each(|record| drop(Record::parse(record).unwrap()));
+        assert!(records.iter().all(|record| Record::parse(record).is_ok()));
         Ok(Ok(Polled { first, records, position }))
     }
 

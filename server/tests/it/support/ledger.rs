@@ -288,19 +288,14 @@ impl ReaderLog {
         self.resets
     }
 
-    /// Its records, in order.
-    pub fn all(&self) -> &[Vec<u8>] {
-        &self.records
-    }
-
     /// The numbers of its draws, in order; 0 for what is none of a ledger's.
     pub fn numbers(&self) -> Vec<u64> {
         self.records.iter().map(|record| number_of(record).unwrap_or(0)).collect()
     }
 
-    /// Its last record.
-    pub fn last(&self) -> Option<&[u8]> {
-        self.records.last().map(Vec::as_slice)
+    /// Its records, in order.
+    pub fn all(&self) -> &[Vec<u8>] {
+        &self.records
     }
 
     /// The first number at which the other has something else, of those that both have.

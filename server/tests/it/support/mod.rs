@@ -11,6 +11,7 @@ pub mod relay;
 pub mod requests;
 pub mod slow_store;
 pub mod socket;
+pub mod watched;
 pub mod writer;
 
 use std::time::Duration;

@@ -45,8 +45,8 @@ pub struct Proxy {
     /// The port that it leads to.
     port: Arc<AtomicU16>,
     accepting: JoinHandle<()>,
-    /// Dropped with the proxy, which ends every connection.
-    _open: watch::Sender<()>,
+    /// Sent to, or dropped with the proxy, it ends every connection.
+    open: watch::Sender<()>,
 }
 
 impl Proxy {
@@ -69,12 +69,13 @@ impl Proxy {
         let accepting = tokio::spawn(async move {
             for number in 0.. {
                 let Ok((client, _)) = listener.accept().await else { return };
-                let (rule, closed) = (Arc::clone(&rule), closed.clone());
+                let (rule, mut closed) = (Arc::clone(&rule), closed.clone());
+                closed.mark_unchanged();
                 let port = leads_to.load(Ordering::Relaxed);
                 tokio::spawn(serve(number, client, port, rule, bytes_per_second, closed));
             }
         });
-        Self { address, port, accepting, _open: open }
+        Self { address, port, accepting, open }
     }
 
     /// Leads new connections to another port; those that are open stay where they are.
@@ -85,6 +86,11 @@ impl Proxy {
     /// `redis://127.0.0.1:PORT/`.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.address)
+    }
+
+    /// Ends every connection that is open now.
+    pub fn break_all(&self) {
+        self.open.send_replace(());
     }
 
     /// Where it listens.

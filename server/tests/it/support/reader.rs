@@ -35,8 +35,14 @@ impl Reader {
 
     /// The last record that it has.
     pub fn position(&self) -> Option<Position> {
-        let identity = Record::parse(self.log.last()?).ok()?.identity;
+        let identity = Record::parse(self.log.all().last()?).ok()?.identity;
         Some(Position { epoch: self.epoch.epoch, seq: Seq::new(self.log.len() as u64)?, identity })
+    }
+
+    /// Closes its connection. [`Reader::come_back`] opens the next.
+    pub async fn leave(&mut self) {
+        // The server may have ended it before.
+        drop(self.socket.stream.close(None).await);
     }
 
     /// Comes back from where it was, trying until the server lets it in.

@@ -76,6 +76,15 @@ impl RedisServer {
         }
     }
 
+    /// `SHUTDOWN NOSAVE`, as an operator does; returns when it is gone.
+    pub fn shut_down(&mut self) {
+        // It ends instead of answering.
+        drop(redis::cmd("SHUTDOWN").arg("NOSAVE").query::<redis::Value>(&mut self.connection()));
+        if let Some(mut child) = self.child.take() {
+            child.wait().expect("a child that ends can be waited for");
+        }
+    }
+
     /// Starts again on the same port and directory, after killing what still runs.
     pub fn restart(&mut self) {
         self.kill();

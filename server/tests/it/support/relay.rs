@@ -1,11 +1,11 @@
 //! A relay that runs in this process, on a port of its own.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use inkrelay_server::config::Config;
 use inkrelay_server::store::{MemoryStore, Store};
-use tokio::net::TcpListener;
+use inkrelay_server::transport::listen;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -27,7 +27,7 @@ impl Relay {
     pub async fn start_on(store: Arc<dyn Store>, set: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default();
         set(&mut config);
-        let listener = TcpListener::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).await.unwrap();
+        let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = {
