@@ -212,7 +212,11 @@ impl Room {
         in_time(self.node.store.read(&self.id, from, limit)).await
     }
 
-    async fn stored_head(&self) -> Result<Head, StoreError> {
+    /// The newest of the log, as the store tells it now.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn stored_head(&self) -> Result<Head, StoreError> {
         in_time(self.node.store.head(&self.id)).await
     }
 
