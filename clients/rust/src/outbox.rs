@@ -12,13 +12,16 @@
 //!    kept      in flight   waiting
 //! ```
 
+mod batch;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use inkrelay_protocol::frame::ClientFrame;
+use inkrelay_protocol::SessionLimits;
 use inkrelay_protocol::limits::SAFE_INTEGER_MAX;
-use inkrelay_protocol::{SessionLimits, msgpack};
+
+pub use batch::{Batch, FRAME_BYTES};
 
 /// Draws that wait for an ack at most. Beyond it, [`Outbox::push`] answers [`PushError::Full`].
 pub const PENDING_DRAWS_MAX: usize = 65_536;
@@ -33,8 +36,6 @@ pub const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const BATCH_DRAWS_MAX: usize = 512;
 /// Bytes of one message at most, also when the server sets no limit.
 pub const BATCH_BYTES_MAX: usize = 256 * 1024;
-/// What a batch's message holds beside its draws, in bytes: heads of two arrays, the tag and `n`.
-pub const FRAME_BYTES: usize = 1 + 1 + 9 + 5;
 /// How long the oldest batch may go without an answer. A server answers within 5 s.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -85,36 +86,6 @@ pub struct TooLarge {
 #[error("the server lost draws that are no longer kept here")]
 pub struct NumberingLost;
 
-/// Draws to send in one message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
-    /// The number of the first.
-    pub n: u64,
-    /// Each as its bytes; at least one.
-    pub draws: Vec<Bytes>,
-}
-
-impl Batch {
-    /// The number of the last.
-    pub fn last_n(&self) -> u64 {
-        self.n + self.draws.len() as u64 - 1
-    }
-
-    /// `[draw, …]`: the body of a POST.
-    pub fn body(&self) -> Vec<u8> {
-        let bytes: usize = self.draws.iter().map(Bytes::len).sum();
-        let mut out = Vec::with_capacity(bytes + FRAME_BYTES);
-        msgpack::write_array(&mut out, self.draws.len());
-        self.draws.iter().for_each(|draw| out.extend_from_slice(draw));
-        out
-    }
-
-    /// `[2, n, [draw, …]]`: a frame.
-    pub fn frame(&self) -> Vec<u8> {
-        ClientFrame::Draws { n: self.n, draws: &self.body() }.to_bytes()
-    }
-}
-
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -157,6 +128,10 @@ pub struct Outbox {
     not_before: Option<Instant>,
     /// Up to this number a batch holds one draw, to find the one that was refused without being named.
     singly_through: u64,
+    /// Whether all that is kept is to be offered again when nothing is in flight any more.
+    offers_kept: bool,
+    /// The number that a server named when it gave no answer: until a batch begins there or before, it drops all.
+    again_from: Option<u64>,
 }
 
 impl Outbox {
@@ -177,6 +152,8 @@ impl Outbox {
             limits: SessionLimits::default(),
             not_before: None,
             singly_through: 0,
+            offers_kept: false,
+            again_from: None,
         }
     }
 
@@ -215,17 +192,19 @@ impl Outbox {
     /// [`Outbox::on_welcome`]: it says where the numbers of a ticket of an earlier run go on.
     pub fn next(&mut self, now: Instant) -> Next {
         self.forget_old(now);
-        if self.sent == self.last() || self.in_flight.len() >= self.window {
+        if self.sent == self.last() || self.in_flight.len() >= self.window || self.offers_kept {
             return Next::Idle;
         }
         if let Some(at) = self.not_before.filter(|at| now < *at) {
             return Next::Wait(at);
         }
-        let n = self.sent + 1;
+        let again_from = self.again_from.take().map_or(u64::MAX, |n| n.max(self.first));
+        let n = again_from.min(self.sent + 1);
         let draws = self.gather(n);
-        self.sent += draws.len() as u64;
+        let last_n = n + draws.len() as u64 - 1;
+        self.sent = self.sent.max(last_n);
         self.offered = self.offered.max(self.sent);
-        self.in_flight.push_back(self.sent);
+        self.in_flight.push_back(last_n);
         self.answered_at.get_or_insert(now);
         self.not_before = match self.limits.batches_per_second {
             0 => None,
@@ -284,6 +263,7 @@ impl Outbox {
         }
         if self.in_flight.is_empty() {
             self.answered_at = None;
+            self.offer_when_answered();
         }
         self.forget_old(now);
         newest
@@ -323,8 +303,9 @@ impl Outbox {
     /// Number `n` was refused for good, and so nothing of its batch is stored. It leaves the outbox, the later
     /// ones move up, and sending starts again behind what is stored. Returns which draw it was.
     pub fn on_refused(&mut self, n: u64) -> Option<DrawId> {
+        let is_open = n > self.stored && n <= self.offered;
         self.rewind();
-        if n <= self.stored || n > self.offered { None } else { self.remove(n) }
+        if is_open { self.remove(n) } else { None }
     }
 
     /// A batch up to `last_n` was refused for good, and which of its draws it was for is not known: they go
@@ -334,31 +315,45 @@ impl Outbox {
         self.singly_through = last_n;
     }
 
-    /// What was sent is to be sent again, not before that time.
-    pub fn on_retry(&mut self, at: Instant) {
+    /// There is no answer to the batch that begins with number `n`: what was sent is to be sent again from there
+    /// on, not before that time.
+    pub fn on_retry(&mut self, n: u64, at: Instant) {
         self.rewind();
+        self.again_from = Some(self.again_from.map_or(n, |earlier| earlier.min(n)));
         self.not_before = self.not_before.max(Some(at));
     }
 
     /// The connection is gone; what became of the batches in flight is unknown.
     pub fn on_disconnected(&mut self) {
+        self.again_from = None;
         self.rewind();
     }
 
     /// The log may have lost its newest records: everything kept is offered again, with its numbers. What the
     /// store still has it answers as stored.
+    ///
+    /// That waits until what is in flight is answered. A draw that was sent twice could be refused twice, and the
+    /// second refusal would hit whichever draw has its number by then.
     pub fn offer_kept(&mut self) {
-        self.roll_back(self.first - 1);
+        self.offers_kept = true;
+        self.offer_when_answered();
+    }
+
+    fn offer_when_answered(&mut self) {
+        if self.offers_kept && self.in_flight.is_empty() {
+            self.roll_back(self.first - 1);
+        }
     }
 
     /// The next numbers belong to a new client id. What waits goes with new numbers, from 1; so do the kept
     /// draws if they are known to be `lost`, and otherwise they are forgotten.
     pub fn on_new_client(&mut self, lost: bool) {
         if lost {
-            self.offer_kept();
+            self.roll_back(self.first - 1);
         }
         self.forget_kept();
         (self.first, self.stored, self.offered) = (1, 0, 0);
+        (self.again_from, self.offers_kept) = (None, false);
         self.rewind();
     }
 
@@ -374,12 +369,15 @@ impl Outbox {
         self.sent = self.stored;
         self.in_flight.clear();
         self.answered_at = None;
+        self.offer_when_answered();
     }
 
     fn bring_in_step(&mut self, last_n: u64, now: Instant) -> Result<(), NumberingLost> {
         if last_n + 1 < self.first {
             return Err(NumberingLost);
         }
+        // Now it is known what is lost.
+        (self.again_from, self.offers_kept) = (None, false);
         if last_n < self.stored {
             self.roll_back(last_n);
             return Ok(());
@@ -399,6 +397,7 @@ impl Outbox {
 
     /// Takes back the acks after `last_n`, whose next is kept.
     fn roll_back(&mut self, last_n: u64) {
+        self.offers_kept = false;
         let (from, to) = (self.index(last_n + 1), self.index(self.stored + 1));
         for entry in self.entries.range_mut(from..to) {
             entry.stored_at = None;

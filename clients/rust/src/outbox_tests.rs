@@ -105,6 +105,36 @@ fn what_is_kept_is_offered_again_from_its_first() {
 }
 
 #[test]
+fn what_is_kept_is_offered_when_what_is_in_flight_is_answered() {
+    let now = Instant::now();
+    let mut outbox = filled(2);
+    batch(&mut outbox, now);
+    outbox.on_ack(2, now);
+    outbox.push(draw(3)).unwrap();
+    outbox.push(draw(4)).unwrap();
+    assert_eq!(batch(&mut outbox, now), (3, vec![3, 4]));
+    outbox.offer_kept();
+    assert_eq!(outbox.next(now), Next::Idle, "draw 3 is in flight, and would be refused twice");
+    assert_eq!(outbox.on_refused(3).map(DrawId::get), Some(3));
+    assert_eq!(batch(&mut outbox, now), (1, vec![1, 2, 4]));
+}
+
+#[test]
+fn a_batch_that_got_no_answer_comes_again_from_its_first_even_if_that_is_acked_since() {
+    let now = Instant::now();
+    let mut outbox = filled(2);
+    assert_eq!(batch(&mut outbox, now), (1, vec![1, 2]));
+    outbox.on_retry(1, now);
+    // Of an earlier attempt. The server drops what begins later than at 1 all the same.
+    outbox.on_ack(2, now);
+    assert_eq!(outbox.next(now), Next::Idle);
+    outbox.push(draw(3)).unwrap();
+    assert_eq!(batch(&mut outbox, now), (1, vec![1, 2, 3]));
+    outbox.push(draw(4)).unwrap();
+    assert_eq!(batch(&mut outbox, now), (4, vec![4]));
+}
+
+#[test]
 fn batches_keep_to_the_announced_limits() {
     let now = Instant::now();
     let mut outbox = filled(9);
@@ -174,8 +204,10 @@ struct Server {
 enum Reply {
     Ack(u64),
     Refused(u64),
-    Unavailable,
+    Unavailable(u64),
     Gap(u64),
+    /// The log is another incarnation.
+    Reset,
 }
 
 impl Server {
@@ -204,7 +236,7 @@ impl Server {
         if fail {
             self.appending.clear();
             self.refused = Some(n);
-            return Some(Reply::Unavailable);
+            return Some(Reply::Unavailable(n));
         }
         Some(Reply::Ack(self.log.len() as u64))
     }
@@ -224,6 +256,7 @@ enum Step {
     Answer,
     Disconnect,
     Lose(usize),
+    LoseAndReset(usize),
     Pass(u64),
 }
 
@@ -237,6 +270,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => Just(Step::Answer),
         1 => Just(Step::Disconnect),
         1 => (1..6_usize).prop_map(Step::Lose),
+        1 => (1..6_usize).prop_map(Step::LoseAndReset),
         2 => (1..100_u64).prop_map(Step::Pass),
     ];
     prop::collection::vec(step, 0..300)
@@ -279,6 +313,11 @@ impl World {
         assert_eq!(self.outbox.on_welcome(announced, self.now), Ok(vec![]));
     }
 
+    fn lose(&mut self, records: usize) {
+        let keep = self.server.log.len().saturating_sub(records);
+        self.server.log.truncate(keep);
+    }
+
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Push => {
@@ -306,17 +345,23 @@ impl World {
                     assert!(is_bad(id.get()), "a good draw was taken for the refused one");
                     assert!(self.refused.insert(id.get()), "refused twice");
                 }
-                Some(Reply::Unavailable) => self.outbox.on_retry(self.now + Duration::from_millis(20)),
+                Some(Reply::Unavailable(n)) => {
+                    self.outbox.on_retry(n, self.now + Duration::from_millis(20));
+                }
                 Some(Reply::Gap(expected)) => {
                     self.outbox.on_gap(expected, self.now).unwrap();
                     self.connect();
                 }
+                Some(Reply::Reset) => self.outbox.offer_kept(),
             },
             Step::Disconnect => self.connect(),
             Step::Lose(records) => {
-                let keep = self.server.log.len().saturating_sub(records);
-                self.server.log.truncate(keep);
+                self.lose(records);
                 self.connect();
+            }
+            Step::LoseAndReset(records) => {
+                self.lose(records);
+                self.down.push_back(Reply::Reset);
             }
             Step::Pass(ms) => self.now += Duration::from_millis(ms),
         }
@@ -331,7 +376,7 @@ proptest! {
         let mut world = World::new();
         steps.iter().for_each(|step| world.step(step));
         for _ in 0..10_000 {
-            if world.outbox.pending() == 0 {
+            if world.outbox.pending() == 0 && world.down.is_empty() {
                 break;
             }
             for step in [Step::Send, Step::Receive, Step::Append { fail: false, keep: false }, Step::Answer, Step::Pass(20)] {

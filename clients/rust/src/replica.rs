@@ -143,7 +143,10 @@ impl Replica {
         }
         let mut new_epoch = false;
         if !more {
-            new_epoch = self.position.is_some_and(|here| here.epoch != position.epoch);
+            // A socket tells the epoch only when it opens: who came when the log was empty still knows it by the
+            // one that all empty logs have.
+            let is_empty = position.seq == Seq::START;
+            new_epoch = self.position.is_some_and(|here| here.epoch != position.epoch || is_empty);
             self.board = self.resetting.take().and_then(|resetting| resetting.board);
             self.epoch = position.epoch;
             self.position = (position.seq > Seq::START).then_some(position);
@@ -220,6 +223,15 @@ mod tests {
         assert!(replica.on_reset::<&[u8]>(start, &[], false).unwrap().new_epoch);
         assert_eq!(replica.position(), None);
         assert_eq!(replica.on_records(seq(1), &[record(1)]), Ok(0));
+    }
+
+    #[test]
+    fn a_log_that_was_empty_at_first_and_is_again_has_lost_everything() {
+        let mut replica = Replica::new(None, false);
+        replica.on_connected(Epoch::EMPTY);
+        assert_eq!(replica.on_records(seq(1), &[record(1)]), Ok(0));
+        let empty = Position::start(Epoch::EMPTY);
+        assert!(replica.on_reset::<&[u8]>(empty, &[], false).unwrap().new_epoch);
     }
 
     #[test]

@@ -290,9 +290,9 @@ impl Session {
         let remedy = ErrorCode::from_wire(code).map_or(unknown, ErrorCode::remedy);
         match (remedy, n) {
             (Remedy::Renumber, Some(expected)) => self.shared.outbox().on_gap(expected, now.into_std())?,
-            (Remedy::Retry, Some(_)) => {
+            (Remedy::Retry, Some(n)) => {
                 let wait = self.retry_after(retry_ms);
-                self.shared.outbox().on_retry((now + wait).into_std());
+                self.shared.outbox().on_retry(n, (now + wait).into_std());
             }
             (Remedy::Drop | Remedy::GiveUp, Some(n)) => {
                 if let Some(draw) = self.shared.outbox().on_refused(n) {

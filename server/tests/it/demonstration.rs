@@ -13,6 +13,7 @@ mod ink;
 mod kills;
 mod reader;
 mod recorded;
+mod stage;
 
 use std::path::PathBuf;
 

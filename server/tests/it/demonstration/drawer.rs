@@ -125,14 +125,24 @@ impl Drawer {
         self.state.lock().unwrap().connections
     }
 
+    /// Is gone, without another word. Returns the numbers in the ledger of what it drew.
+    pub async fn vanish(mut self) -> Vec<u64> {
+        self.stop().await;
+        self.state.lock().unwrap().drawn.iter().map(|drawn| drawn.number).collect()
+    }
+
+    async fn stop(&mut self) {
+        self.drawing.abort();
+        // An error is that it was aborted, which is what is waited for.
+        drop((&mut self.drawing).await);
+    }
+
     /// Draws no more, and waits until every draw is answered.
     ///
     /// # Panics
     /// When that takes longer than [`PATIENCE`].
     pub async fn finish(&mut self) {
-        self.drawing.abort();
-        // An error is that it was aborted, which is what is waited for.
-        drop((&mut self.drawing).await);
+        self.stop().await;
         let flushed = tokio::time::timeout(PATIENCE, self.client.flush()).await;
         let pending = self.client.pending();
         let flushed = flushed.unwrap_or_else(|_| panic!("{} waits for {pending} answers", self.name));

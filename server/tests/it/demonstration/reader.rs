@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use inkrelay_protocol::frame::Hello;
-use inkrelay_protocol::{After, ClientId, Epoch, Identity, Position, Record, Seq, ServerFrame, json};
+use inkrelay_protocol::{ClientId, Epoch, Identity, Position, Record, Seq, ServerFrame, json};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -19,6 +19,9 @@ use crate::support::socket::{Got, Socket};
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long one poll waits, in seconds.
 const POLL_WAIT_S: u64 = 10;
+
+/// With this close code the server says that it knows the ticket no more: its store lost the secret.
+const UNKNOWN_TICKET: &str = "4401";
 
 /// How a reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +76,16 @@ impl Reader {
         let task = tokio::spawn(async move {
             loop {
                 shared.lock().unwrap().connections += 1;
-                // Why a connection ended does not matter: what is missing afterwards does.
-                drop(match over {
+                let end = match over {
                     Over::WebSocket => over_socket(address, &room, &shared).await,
                     Over::WebSocketJson => over_socket_in_json(address, &room, &shared).await,
                     Over::LongPoll => over_polls(address, &room, &shared).await,
                     Over::Events => over_events(address, &room, &shared).await,
-                });
+                };
+                // Other reasons do not matter: what is missing afterwards does.
+                if end.is_err_and(|why| why.contains(UNKNOWN_TICKET)) {
+                    shared.lock().unwrap().ticket = None;
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         });
@@ -145,7 +151,10 @@ async fn over_socket(address: SocketAddr, room: &str, state: &Mutex<State>) -> R
     state.lock().unwrap().ticket = Some(socket.ticket.clone());
     let epoch = socket.welcome.as_ref().expect("who joined was welcomed").position.epoch;
     loop {
-        let Got::Frame(frame) = socket.next().await else { return Ok(()) };
+        let frame = match socket.next().await {
+            Got::Frame(frame) => frame,
+            end => return Err(format!("{end:?}")),
+        };
         let mut state = state.lock().unwrap();
         match ServerFrame::decode(&frame).unwrap() {
             ServerFrame::Records { seq, records } => state.records(epoch, seq.get(), &records),
@@ -170,7 +179,10 @@ async fn over_socket_in_json(address: SocketAddr, room: &str, state: &Mutex<Stat
     socket.send_text(&hello).await;
     let mut epoch = None;
     loop {
-        let Got::Text(text) = socket.next().await else { return Ok(()) };
+        let text = match socket.next().await {
+            Got::Text(text) => text,
+            end => return Err(format!("{end:?}")),
+        };
         let frame: Value = serde_json::from_str(&text).unwrap();
         let mut state = state.lock().unwrap();
         match frame[0].as_u64() {
@@ -197,21 +209,18 @@ async fn over_polls(address: SocketAddr, room: &str, state: &Mutex<State>) -> Re
         let after = state.lock().unwrap().position.map(|position| position.to_string()).unwrap_or_default();
         let polled = http.try_get(&format!("/draws?after={after}&wait={POLL_WAIT_S}")).await;
         let is_reset = match polled.map_err(|error| error.to_string())? {
-            Ok(Polled { first, records, position }) => {
-                let Ok(After::Position(position)) = position.parse() else { continue };
-                state.lock().unwrap().records(position.epoch, first, &records);
+            Ok(Polled { first, records, position: at }) => {
+                let epoch = position(&at).expect("a position").epoch;
+                state.lock().unwrap().records(epoch, first, &records);
                 false
             }
-            Err((status, _)) if status == 410 => true,
+            Err((410, _)) => true,
             Err((_, problem)) => return Err(problem.to_string()),
         };
         if is_reset {
             let snapshot = http.try_get("/snapshot").await.map_err(|error| error.to_string())?;
-            let Polled { records, position, .. } = snapshot.map_err(|problem| format!("{problem:?}"))?;
-            let Ok(After::Position(position)) = position.parse() else {
-                return Err("no position".to_owned());
-            };
-            state.lock().unwrap().reset(position, &records, false);
+            let Polled { records, position: at, .. } = snapshot.map_err(|problem| format!("{problem:?}"))?;
+            state.lock().unwrap().reset(position(&at).expect("a position"), &records, false);
         }
     }
 }
@@ -243,7 +252,7 @@ fn take_event(event: &str, state: &mut State) {
     let Some(data) = field("data") else { return };
     let data: Value = serde_json::from_str(data).unwrap();
     let id = field("id").expect("an event with data has an id");
-    let Ok(After::Position(position)) = id.parse() else { panic!("the id {id} is no position") };
+    let position = position(id).unwrap_or_else(|| panic!("the id {id} is no position"));
     if field("event") == Some("reset") {
         return state.reset(position, &records_of(&data[2]), data[3] == true);
     }
@@ -265,6 +274,13 @@ pub fn record_of(json: &Value) -> Vec<u8> {
 
 fn records_of(json: &Value) -> Vec<Vec<u8>> {
     json.as_array().expect("a list of records").iter().map(record_of).collect()
+}
+
+/// `epoch.seq.author.n.at`, of a log without records too.
+fn position(text: &str) -> Option<Position> {
+    let mut numbers = text.split('.').map(|number| number.parse().ok());
+    let position = position_of([(); 5].map(|()| numbers.next().flatten().unwrap_or(0)));
+    (position.to_string() == text).then_some(position)
 }
 
 fn position_of([epoch, seq, author, n, at]: [u64; 5]) -> Position {
