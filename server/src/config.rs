@@ -40,8 +40,8 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_ROLE", default_value = "drawer", value_name = "ROLE", value_parser = role)]
     pub role: Role,
 
-    /// Origin whose pages may connect besides this server's own, such as https://draw.example, or * for all.
-    #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    /// Origin whose pages may connect besides this server's own, with its scheme, or * for all.
+    #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
 
     /// Threads that serve; 0 for one per core.

@@ -77,7 +77,7 @@ pub async fn run(
             }
         }
     });
-    let server = transport::Server::start(Arc::clone(&relay), listener);
+    let server = transport::serve(Arc::clone(&relay), listener);
     shutdown.await;
     tracing::info!("stopping: no new rooms, and everyone is asked to come back later");
     hub.drain();

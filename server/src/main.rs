@@ -64,6 +64,7 @@ fn serve(config: Config) -> Result<(), String> {
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let store = open_store(&config).await?;
+        let stop = stop_signal().map_err(|error| format!("cannot catch signals: {error}"))?;
         let mut greeting = format!("Inkrelay listens on http://{address}\n  {}\n", store.describe());
         if !address.ip().is_loopback() {
             greeting.push_str("  whoever reaches this address can read and draw in every room\n");
@@ -73,7 +74,7 @@ fn serve(config: Config) -> Result<(), String> {
         }
         // Whoever started the server may have stopped listening, which is no reason not to serve.
         let _ = std::io::stdout().write_all(greeting.as_bytes());
-        inkrelay_server::run(config, store, listener, stop_signal()).await.map_err(|error| error.to_string())
+        inkrelay_server::run(config, store, listener, stop).await.map_err(|error| error.to_string())
     })
 }
 
@@ -99,19 +100,15 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {
     Ok(Arc::new(EmbeddedStore::open(&config.data, policy).map_err(|error| error.to_string())?))
 }
 
-/// Waits for SIGTERM or SIGINT.
-async fn stop_signal() {
+/// Waits for SIGTERM or SIGINT, which are caught from now on: also one that comes right after the greeting, before
+/// anyone waits, ends the server in good order.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
-        Err(error) => {
-            tracing::error!(%error, "cannot wait for SIGTERM; only Ctrl-C stops the server in good order");
-            drop(tokio::signal::ctrl_c().await);
-        }
-    }
+    })
 }

@@ -8,6 +8,7 @@ mod append;
 pub mod cursor;
 pub mod feed;
 mod gossip;
+mod log;
 mod people;
 pub mod presence;
 pub mod tail;
@@ -25,6 +26,7 @@ use crate::store::{Chunk, Head, ReadLimit, Store, StoreError, identity_of};
 use append::in_time;
 pub use append::{ANSWER_TIME, Answer, NotStored};
 use cursor::{Cursor, Diverged};
+pub use log::{LogError, LogReader};
 pub use people::Attachment;
 use presence::{NodeId, Presence};
 use tail::{Offer, Tail, View};
@@ -97,40 +99,6 @@ pub enum Next {
     UpToDate,
     /// The log is another than the one that was read.
     Reset,
-}
-
-/// A reader of the whole log up to one head, part by part.
-#[derive(Clone, Copy, Debug)]
-pub struct LogReader {
-    next: Seq,
-    until: Position,
-}
-
-impl LogReader {
-    /// The head at which it ends.
-    pub const fn until(&self) -> Position {
-        self.until
-    }
-
-    /// Whether all parts are read.
-    pub fn is_done(&self) -> bool {
-        self.next > self.until.seq
-    }
-}
-
-/// Why a log could not be read to its end.
-#[derive(Debug)]
-pub enum LogError {
-    /// It is another log now: start over.
-    Changed,
-    /// The store did not answer.
-    Store(StoreError),
-}
-
-impl From<StoreError> for LogError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
 }
 
 impl Room {
@@ -212,7 +180,11 @@ impl Room {
         in_time(self.node.store.read(&self.id, from, limit)).await
     }
 
-    async fn stored_head(&self) -> Result<Head, StoreError> {
+    /// The newest of the log, as the store tells it now.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn stored_head(&self) -> Result<Head, StoreError> {
         in_time(self.node.store.head(&self.id)).await
     }
 
@@ -404,36 +376,6 @@ impl Room {
             Ok(records) => Next::Records { first, records },
             Err(Diverged) => Next::Reset,
         })
-    }
-
-    /// Begins to read the whole log.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn log(&self) -> Result<LogReader, StoreError> {
-        let head = self.stored_head().await?;
-        Ok(LogReader { next: Seq::START.next(), until: head.position })
-    }
-
-    /// Reads the next part of the log.
-    ///
-    /// # Errors
-    /// When the store does not answer, or has another log meanwhile.
-    pub async fn read_log(&self, reader: &mut LogReader, limit: ReadLimit) -> Result<Vec<Bytes>, LogError> {
-        let mut chunk = self.read(reader.next, limit).await?;
-        if chunk.head.position.epoch != reader.until.epoch {
-            return Err(LogError::Changed);
-        }
-        let left = reader.until.seq.get().saturating_sub(reader.next.previous().get());
-        chunk.records.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-        reader.next = reader.next.plus(chunk.records.len());
-        match chunk.records.last() {
-            Some(last) if reader.is_done() && identity_of(last) != reader.until.identity => {
-                Err(LogError::Changed)
-            }
-            None if !reader.is_done() => Err(LogError::Changed),
-            _ => Ok(chunk.records),
-        }
     }
 
     /// Somebody holds the room now.

@@ -9,18 +9,28 @@ mod lingering;
 mod listener;
 mod long_poll;
 mod problem;
+mod request;
 mod snapshot;
 mod websocket;
 
 pub use listener::{Server, listen};
 pub use websocket::configure as configure_websocket;
 
-use inkrelay_protocol::Position;
+use std::sync::Arc;
 
+use inkrelay_protocol::Position;
+use tokio::net::TcpListener;
+
+use crate::session::Relay;
 use crate::store::ReadLimit;
 
 /// What one message to a reader holds at most: a slow reader has the stall time for so much.
 const MESSAGE: ReadLimit = ReadLimit { records: 2048, bytes: 64 * 1024 };
+
+/// Serves all transports on the listener from now on.
+pub fn serve(relay: Arc<Relay>, listener: TcpListener) -> Server {
+    Server::start(Arc::clone(&relay), http::router(relay), listener)
+}
 
 /// A position as it stands in JSON objects: the same five numbers as in frames.
 fn position_array(position: &Position) -> [u64; 5] {

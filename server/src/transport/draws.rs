@@ -11,10 +11,10 @@ use inkrelay_protocol::{ClientId, ErrorCode};
 use serde_json::{Value, json};
 
 use super::encoding::Encoding;
-use super::http::{N, RoomName, Shared, body, ticket};
-use super::listener::PeerAddress;
 use super::position_array;
 use super::problem::Problem;
+use super::request::PeerAddress;
+use super::request::{N, RoomName, Shared, body, ticket};
 use crate::session::{Refused, in_time};
 
 /// Stores a batch and answers where it stands.

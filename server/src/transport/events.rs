@@ -16,9 +16,8 @@ use tokio::sync::watch;
 
 use super::MESSAGE;
 use super::encoding::Encoding;
-use super::http::{RoomName, Shared, crowded, ticket};
-use super::long_poll::after;
 use super::problem::Problem;
+use super::request::{RoomName, Shared, after, crowded, ticket};
 use crate::hub::ReaderHandle;
 use crate::room::feed::{Fed, Feed};
 use crate::session::{Draining, Relay};

@@ -1,37 +1,25 @@
-//! The addresses over HTTP, and what all of them share.
+//! The addresses over HTTP: the routes, and the calls that need no file of their own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::extract::{FromRequestParts, Path, State};
+use axum::body::Body;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
-use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use inkrelay_protocol::{ErrorCode, Profile, RoomId};
+use http::{HeaderMap, HeaderValue, Method, header};
+use inkrelay_protocol::{ErrorCode, Profile};
 use serde_json::{Value, json};
 use tower_http::compression::CompressionLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::encoding::Encoding;
 use super::problem::Problem;
+use super::request::{HEAD, N, POSITION, RoomName, Shared, TICKET, body, crowded, ticket};
 use super::{draws, events, long_poll, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
-
-/// What the state of every handler is.
-pub type Shared = State<Arc<Relay>>;
-
-/// The header with a client's ticket.
-pub const TICKET: HeaderName = HeaderName::from_static("inkrelay-ticket");
-/// The header with the number of a batch's first draw.
-pub const N: HeaderName = HeaderName::from_static("inkrelay-n");
-/// The header with the position behind an answer.
-pub const POSITION: HeaderName = HeaderName::from_static("inkrelay-position");
-/// The header with the newest sequence number.
-pub const HEAD: HeaderName = HeaderName::from_static("inkrelay-head");
 
 /// A store that does not say in this time that it is well is not.
 const CHECK_TIME: Duration = Duration::from_secs(2);
@@ -91,61 +79,6 @@ async fn check_origin(
     Ok(next.run(request).await)
 }
 
-/// The room that an address names.
-pub struct RoomName(pub RoomId);
-
-impl<S: Send + Sync> FromRequestParts<S> for RoomName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(name) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::new(ErrorCode::Malformed, "the room's name is no valid text"))?;
-        name.parse().map(Self).map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
-            Problem::new(ErrorCode::Malformed, error.to_string())
-        })
-    }
-}
-
-/// The ticket that a request carries.
-///
-/// # Errors
-/// When it cannot be one.
-pub fn ticket(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    headers
-        .get(TICKET)
-        .map(|value| {
-            value.to_str().map_err(|_| Problem::new(ErrorCode::InvalidTicket, "the ticket is no plain text"))
-        })
-        .transpose()
-}
-
-/// A request's body, whole, within its size and its time.
-///
-/// # Errors
-/// When it is too large, does not end in time, or breaks off.
-pub async fn body(relay: &Relay, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
-    let max = relay.config.limits.message_bytes();
-    let too_large = || Problem::new(ErrorCode::TooLarge, format!("a body has at most {max} bytes"));
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max) {
-        return Err(too_large());
-    }
-    match tokio::time::timeout(relay.config.times.body_time, to_bytes(body, max)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => {
-            let is_too_large = std::error::Error::source(&error)
-                .is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
-            Err(if is_too_large {
-                too_large()
-            } else {
-                Problem::new(ErrorCode::Malformed, "the body broke off")
-            })
-        }
-        Err(_) => Err(Problem::new(ErrorCode::TooSlow, "the body did not end in time")),
-    }
-}
-
 async fn about() -> &'static str {
     "This is an Inkrelay server: a relay for live drawing.\n\
      \n\
@@ -176,12 +109,13 @@ async fn room_info(State(relay): Shared, RoomName(room): RoomName) -> Result<Jso
             json!([participant.client.get(), participant.profile.name, participant.profile.rgba])
         })
         .collect();
-    let head = handle.head();
+    // Asked of the store: a room that nobody reads may not have heard of its newest records.
+    let head = handle.stored_head().await?;
     Ok(Json(json!({
-        "position": position_array(&head),
+        "position": position_array(&head.position),
         "participants": participants,
-        "records": head.seq.get(),
-        "bytes": handle.bytes(),
+        "records": head.position.seq.get(),
+        "bytes": head.bytes,
     })))
 }
 
@@ -213,11 +147,6 @@ async fn open_session(
         "limits": limits.to_array(),
     }));
     Ok(([(header::CACHE_CONTROL, "no-store")], answer).into_response())
-}
-
-/// As many are in the room as may be.
-pub fn crowded() -> Problem {
-    Problem::new(ErrorCode::RoomCrowded, "the room has as many participants as it may")
 }
 
 /// Reads `{token?, profile?}`; an empty body asks for nothing.

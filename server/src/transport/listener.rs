@@ -26,6 +26,7 @@ use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
 use super::lingering::{Farewells, Lingering};
+use super::request::PeerAddress;
 use crate::lock::lock;
 use crate::session::Relay;
 
@@ -64,10 +65,6 @@ pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
-
-/// The address at the other end of a connection; in each request's extensions.
-#[derive(Clone, Copy, Debug)]
-pub struct PeerAddress(pub IpAddr);
 
 /// A server that accepts connections.
 pub struct Server {
@@ -126,14 +123,14 @@ impl Drop for Counted {
 
 impl Server {
     /// Accepts from now on.
-    pub fn start(relay: Arc<Relay>, listener: TcpListener) -> Self {
+    pub fn start(relay: Arc<Relay>, app: axum::Router, listener: TcpListener) -> Self {
         let connections = Arc::new(Connections {
             open: AtomicUsize::new(0),
             by_address: DashMap::new(),
             one_closed: Notify::new(),
             cut: watch::Sender::new(false),
         });
-        let accepting = tokio::spawn(accept(relay, listener, Arc::clone(&connections)));
+        let accepting = tokio::spawn(accept(relay, app, listener, Arc::clone(&connections)));
         Self { connections, accepting }
     }
 
@@ -159,8 +156,7 @@ impl Server {
     }
 }
 
-async fn accept(relay: Arc<Relay>, listener: TcpListener, connections: Arc<Connections>) {
-    let app = super::http::router(Arc::clone(&relay));
+async fn accept(relay: Arc<Relay>, app: axum::Router, listener: TcpListener, connections: Arc<Connections>) {
     let (turned_away, farewells) = (Arc::new(Semaphore::new(TURNED_AWAY)), Farewells::new());
     loop {
         match listener.accept().await {

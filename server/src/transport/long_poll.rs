@@ -12,8 +12,8 @@ use inkrelay_protocol::{After, ErrorCode, Seq, msgpack};
 use tokio::time::Instant;
 
 use super::encoding::Encoding;
-use super::http::{HEAD, POSITION, RoomName, Shared, crowded, ticket};
 use super::problem::Problem;
+use super::request::{HEAD, POSITION, RoomName, Shared, after, crowded, ticket};
 use crate::room::Next;
 use crate::room::cursor::Cursor;
 use crate::session::in_time;
@@ -110,19 +110,6 @@ impl Asked {
 
 fn malformed(detail: &'static str) -> Problem {
     Problem::new(ErrorCode::Malformed, detail)
-}
-
-/// Where a query asks to go on from.
-///
-/// # Errors
-/// When it is no position.
-pub fn after(text: Option<&str>) -> Result<After, Problem> {
-    match text {
-        None | Some("") => Ok(After::Start),
-        Some(text) => text.parse().map_err(|error: inkrelay_protocol::position::InvalidPosition| {
-            Problem::new(ErrorCode::Malformed, error.to_string())
-        }),
-    }
 }
 
 /// `None` for what is no whole number. Numbers of any length are taken: those beyond the range end at its edge.

@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use inkrelay_protocol::{Position, msgpack};
 
 use super::encoding::Encoding;
-use super::http::{POSITION, RoomName, Shared};
 use super::problem::Problem;
+use super::request::{POSITION, RoomName, Shared};
 use crate::hub::RoomHandle;
 use crate::room::{LogError, LogReader};
 use crate::store::ReadLimit;

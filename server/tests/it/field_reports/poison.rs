@@ -159,6 +159,9 @@ async fn poison_in_the_list_harms_nobody_and_hides_nothing() {
         log.all().iter().for_each(|record| board.apply(&Record::parse(record).unwrap()));
         let strokes: Vec<_> = board.strokes().map(|stroke| (stroke.author, stroke.number)).collect();
         assert_eq!(strokes, [(drawer.client, 1), (drawer.client, 2)], "the rest is drawn");
+        let picture = inkrelay_client::svg::render(&board);
+        assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"), "{picture}");
+        assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
         let polled = Http::new(address, "a").poll("", 0).await.unwrap();
         assert_eq!(polled.records, log.all());
         // All of it can be told in JSON too.

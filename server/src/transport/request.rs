@@ -1,0 +1,104 @@
+//! What a request carries, read alike for all addresses.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequestParts, Path, State};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, header};
+use inkrelay_protocol::position::InvalidPosition;
+use inkrelay_protocol::{After, ErrorCode, RoomId};
+
+use super::problem::Problem;
+use crate::session::Relay;
+
+/// What the state of every handler is.
+pub type Shared = State<Arc<Relay>>;
+
+/// The header with a client's ticket.
+pub const TICKET: HeaderName = HeaderName::from_static("inkrelay-ticket");
+/// The header with the number of a batch's first draw.
+pub const N: HeaderName = HeaderName::from_static("inkrelay-n");
+/// The header with the position behind an answer.
+pub const POSITION: HeaderName = HeaderName::from_static("inkrelay-position");
+/// The header with the newest sequence number.
+pub const HEAD: HeaderName = HeaderName::from_static("inkrelay-head");
+
+/// The address at the other end of a connection; in each request's extensions.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerAddress(pub IpAddr);
+
+/// The room that an address names.
+pub struct RoomName(pub RoomId);
+
+impl<S: Send + Sync> FromRequestParts<S> for RoomName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::new(ErrorCode::Malformed, "the room's name is no valid text"))?;
+        name.parse().map(Self).map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
+            Problem::new(ErrorCode::Malformed, error.to_string())
+        })
+    }
+}
+
+/// The ticket that a request carries.
+///
+/// # Errors
+/// When it cannot be one.
+pub fn ticket(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    headers
+        .get(TICKET)
+        .map(|value| {
+            value.to_str().map_err(|_| Problem::new(ErrorCode::InvalidTicket, "the ticket is no plain text"))
+        })
+        .transpose()
+}
+
+/// A request's body, whole, within its size and its time.
+///
+/// # Errors
+/// When it is too large, does not end in time, or breaks off.
+pub async fn body(relay: &Relay, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let max = relay.config.limits.message_bytes();
+    let too_large = || Problem::new(ErrorCode::TooLarge, format!("a body has at most {max} bytes"));
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(relay.config.times.body_time, to_bytes(body, max)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) => {
+            let is_too_large = std::error::Error::source(&error)
+                .is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
+            Err(if is_too_large {
+                too_large()
+            } else {
+                Problem::new(ErrorCode::Malformed, "the body broke off")
+            })
+        }
+        Err(_) => Err(Problem::new(ErrorCode::TooSlow, "the body did not end in time")),
+    }
+}
+
+/// Where a query asks to go on from.
+///
+/// # Errors
+/// When it is no position.
+pub fn after(text: Option<&str>) -> Result<After, Problem> {
+    match text {
+        None | Some("") => Ok(After::Start),
+        Some(text) => text
+            .parse()
+            .map_err(|error: InvalidPosition| Problem::new(ErrorCode::Malformed, error.to_string())),
+    }
+}
+
+/// As many are in the room as may be.
+pub fn crowded() -> Problem {
+    Problem::new(ErrorCode::RoomCrowded, "the room has as many participants as it may")
+}
