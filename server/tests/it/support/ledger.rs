@@ -2,8 +2,8 @@
 //! readers were told. It believes nothing that the relay says of its own state.
 //!
 //! Use: every draw gets its number from [`Ledger::issue`] before it is sent, as [`draw`], [`padded`] or [`numbered`],
-//! and stays *unknown* until its writer is answered. Readers each keep a [`ReaderLog`]. When all is quiet, and every reader
-//! has caught up, [`Ledger::assert_agrees`] holds the one against the others:
+//! and stays *unknown* until its writer is answered. Readers each keep a [`ReaderLog`]. When all is quiet, and every
+//! reader has caught up, [`Ledger::assert_agrees`] holds the one against the others:
 //!
 //! - nothing acked is missing, and nothing stands twice
 //! - what was refused never appears; what is unknown appears once or not at all
