@@ -81,9 +81,9 @@ async fn a_command_that_fails_says_why() {
 /// A connection that has sent its request may wait longer than a header may take.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quiet_room_is_watched_in_peace() {
-    let relay = Relay::start(|config| config.times.header_time = Duration::from_millis(100)).await;
+    let relay = Relay::start(|config| config.times.header_time = Duration::from_millis(800)).await;
     for transport in ["ws", "poll", "sse"] {
-        let args = ["watch", "r", "--wait-ms", "500", "--transport", transport];
+        let args = ["watch", "r", "--wait-ms", "1200", "--transport", transport];
         let output = inkrelay(&relay, &args).await;
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{transport}");
         assert_eq!(succeeded(output), "", "{transport}");

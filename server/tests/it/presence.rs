@@ -119,7 +119,7 @@ async fn a_burst_of_pointers_arrives_as_its_end() {
 /// L-8: a client whose network is gone says no goodbye.
 #[tokio::test]
 async fn a_half_open_client_leaves_the_list_within_the_idle_time() {
-    let relay = Relay::start(|config| config.times.idle_time = Duration::from_millis(500)).await;
+    let relay = Relay::start(|config| config.times.idle_time = Duration::from_millis(1500)).await;
     let mut ghost = raw_websocket(relay.address, "a").await;
     // A hello by name: no ticket, no position.
     ghost.write_all(&masked(0x82, b"\x94\x01\xc0\xc0\x92\xa5ghost\x00")).await.unwrap();
@@ -127,6 +127,6 @@ async fn a_half_open_client_leaves_the_list_within_the_idle_time() {
     let begun = tokio::time::Instant::now();
     shown(&mut ada, &["Ada", "ghost"]).await;
     shown(&mut ada, &["Ada"]).await;
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
     drop(ghost);
 }

@@ -13,16 +13,16 @@ use crate::support::process::Process;
 use crate::support::requests::{JSON, MESSAGE_PACK, still_works, until_closed};
 
 /// What is tried at the same time.
-const AT_ONCE: usize = 32;
-const ROUNDS: usize = 6;
+const AT_ONCE: usize = 96;
+const ROUNDS: usize = 5;
 /// Short, so that what is left hanging is soon over; the rate is lifted, so that everything gets past it.
 const FLAGS: &[&str] = &[
     "--max-rate=0",
-    "--header-time=300ms",
-    "--body-time=300ms",
-    "--first-frame-time=300ms",
-    "--idle-time=2s",
-    "--keep-alive=300ms",
+    "--header-time=1500ms",
+    "--body-time=1500ms",
+    "--first-frame-time=1500ms",
+    "--idle-time=4s",
+    "--keep-alive=1s",
     "--room-idle=100ms",
 ];
 

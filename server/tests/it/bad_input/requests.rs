@@ -230,7 +230,7 @@ async fn whoever_is_still_sending_a_large_body_learns_that_it_is_too_large() {
 /// L-8.
 #[tokio::test]
 async fn a_body_that_does_not_end_is_408() {
-    let relay = Relay::start(|config| config.times.body_time = Duration::from_millis(300)).await;
+    let relay = Relay::start(|config| config.times.body_time = Duration::from_secs(1)).await;
     let line = format!("POST {PATH}");
     let typed = "content-type: application/msgpack";
     let headers = [typed, "content-length: 3"];
@@ -260,7 +260,7 @@ async fn a_body_that_does_not_end_is_408() {
 /// L-8: nothing at all, half a header, and one that comes byte by byte.
 #[tokio::test]
 async fn a_header_that_does_not_end_is_cut_off() {
-    let relay = Relay::start(|config| config.times.header_time = Duration::from_millis(300)).await;
+    let relay = Relay::start(|config| config.times.header_time = Duration::from_secs(1)).await;
     let silent = async {
         let mut stream = TcpStream::connect(relay.address).await.unwrap();
         until_closed(&mut stream).await
@@ -279,7 +279,7 @@ async fn a_header_that_does_not_end_is_cut_off() {
         panic!("4096 bytes at leisure");
     };
     let all = async { tokio::join!(silent, half, dripping) };
-    let (silent, half, dripping) = tokio::time::timeout(Duration::from_secs(5), all).await.unwrap();
+    let (silent, half, dripping) = tokio::time::timeout(crate::support::PATIENCE, all).await.unwrap();
     assert!(silent.is_empty() && half.is_empty() && dripping.is_empty());
     relay.still_works().await;
 }
