@@ -104,3 +104,8 @@ impl From<TransportArg> for Transport {
         }
     }
 }
+
+/// `1 stroke`, `2 strokes`.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

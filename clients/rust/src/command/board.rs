@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{CommandError, Place};
+use super::{CommandError, Place, counted};
 use crate::long_poll::{Fetched, fetch_snapshot, poll_or_snapshot, poll_request, snapshot_request};
 use crate::replica::Replica;
 use crate::svg;
@@ -35,12 +35,8 @@ pub(super) async fn run(args: BoardArgs) -> Result<(), CommandError> {
     }
     std::fs::write(&args.svg, picture)
         .map_err(|error| CommandError(format!("cannot write {}: {error}", args.svg.display())))?;
-    println!(
-        "drew {} strokes as of record {} into {}",
-        board.strokes().count(),
-        replica.seq(),
-        args.svg.display()
-    );
+    let strokes = counted(board.strokes().count(), "stroke");
+    println!("drew {strokes} as of record {} into {}", replica.seq(), args.svg.display());
     Ok(())
 }
 

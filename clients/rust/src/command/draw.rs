@@ -11,7 +11,7 @@ use inkrelay_protocol::{Draw, Profile};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{CommandError, Place, TransportArg};
+use super::{CommandError, Place, TransportArg, counted};
 use crate::client::{Client, ClientConfig, Event, Events};
 use crate::http::{JSON, REQUEST_TIMEOUT, fetch};
 use crate::ink::{self, InkStroke, InkStyle, Replay, Step};
@@ -118,7 +118,8 @@ pub(super) async fn run(args: DrawArgs) -> Result<(), CommandError> {
 
     let (_, head) = room_info(&args.place).await?;
     let stored = steps.len() - refused.len();
-    println!("stored {stored} draws of {} strokes; the head of {} is {head}", strokes.len(), args.place.room);
+    let (draws, strokes) = (counted(stored, "draw"), counted(strokes.len(), "stroke"));
+    println!("stored {draws} of {strokes}; the head of {} is {head}", args.place.room);
     if refused.is_empty() { Ok(()) } else { Err(tell_refused(&refused)) }
 }
 
