@@ -41,12 +41,13 @@ pub struct Config {
     pub role: Role,
 
     /// Origin whose pages may connect besides this server's own, with its scheme, or * for all.
-    #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_delimiter = ',')]
+    #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_parser = origin, value_delimiter = ',')]
     pub allow_origin: Vec<String>,
 
     /// Threads that serve; 0 for one per core.
-    #[arg(long, env = "INKRELAY_WORKERS", default_value_t = 0, value_name = "N")]
-    pub workers: usize,
+    #[arg(long, env = "INKRELAY_WORKERS", default_value_t = 0, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(..=1024))]
+    pub workers: u16,
 
     /// Lift all limits of rate and count. For benchmarks only: one client can then exhaust the server.
     #[arg(long, env = "INKRELAY_UNLIMITED")]
@@ -197,6 +198,16 @@ impl Limits {
 /// A size in memory's own measure.
 pub fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_origin = text == "*" || authority.is_some_and(|host| !host.is_empty() && !host.contains('/'));
+    if is_origin {
+        Ok(text.to_owned())
+    } else {
+        Err("write it like https://draw.example, without a path, or *".to_owned())
+    }
 }
 
 fn role(text: &str) -> Result<Role, String> {

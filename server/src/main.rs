@@ -54,7 +54,7 @@ fn serve(config: Config) -> Result<(), String> {
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.workers > 0 {
-        runtime.worker_threads(config.workers);
+        runtime.worker_threads(config.workers.into());
     }
     let runtime = runtime.enable_all().build().map_err(|error| format!("cannot start threads: {error}"))?;
     runtime.block_on(async {

@@ -13,6 +13,7 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use inkrelay_protocol::draw::{BatchError, Drawer, Refusal, check_batch};
 use inkrelay_protocol::limits::{DrawLimits, SAFE_INTEGER_MAX};
+use inkrelay_protocol::msgpack::Reader;
 use inkrelay_protocol::{ClientId, ErrorCode, Identity, Position, Record, Role, RoomId, SessionLimits};
 use tokio::sync::{oneshot, watch};
 
@@ -94,19 +95,20 @@ impl From<StoreError> for Refused {
 
 impl From<BatchError> for Refused {
     fn from(error: BatchError) -> Self {
-        let (code, index) = match &error {
-            BatchError::Malformed(_) => (ErrorCode::Malformed, None),
-            BatchError::TooMany { .. } => (ErrorCode::TooLarge, Some(0)),
+        let (code, index, message) = match error {
+            BatchError::Malformed(error) => (ErrorCode::Malformed, None, error.to_string()),
+            BatchError::TooMany { .. } => (ErrorCode::TooLarge, Some(0), error.to_string()),
+            // Which draw it is, the index or the n beside the message tells.
             BatchError::Draw { index, refusal } => {
                 let code = match refusal {
                     Refusal::Invalid(_) => ErrorCode::InvalidDraw,
                     Refusal::TooLarge { .. } => ErrorCode::TooLarge,
                     Refusal::Forbidden(_) => ErrorCode::Forbidden,
                 };
-                (code, Some(*index))
+                (code, Some(index), refusal.to_string())
             }
         };
-        Self { index, ..Self::new(code, error.to_string()) }
+        Self { index, ..Self::new(code, message) }
     }
 }
 
@@ -299,10 +301,12 @@ impl Relay {
         draws: &[u8],
     ) -> Result<Submitted, Refused> {
         let limits: DrawLimits = self.config.limits.draws();
-        let draws = check_batch(draws, &limits, Drawer { client: author, role: self.role() })?;
-        if n - 1 > SAFE_INTEGER_MAX - draws.len() as u64 {
+        // Looked at first: a refusal names a number of the batch, which has to be one.
+        let count = Reader::new(draws).array().map_or(0, u64::from);
+        if n - 1 > SAFE_INTEGER_MAX - count {
             return Err(Refused::malformed("the numbers of the batch pass 2^53 - 1"));
         }
+        let draws = check_batch(draws, &limits, Drawer { client: author, role: self.role() })?;
         let at = self.now();
         let bytes: usize = draws.iter().map(|draw| draw.len() + Record::OVERHEAD_BYTES).sum();
         let mut encoded = Vec::with_capacity(bytes);

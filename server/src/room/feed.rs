@@ -57,6 +57,14 @@ impl Feed {
         Ok(Self(room.cursor(after).await?.map_or(Place::ToReset, Place::At)))
     }
 
+    /// The last record that the reader has, unless its board is of another log.
+    pub const fn position(&self) -> Option<Position> {
+        match &self.0 {
+            Place::At(cursor) => Some(cursor.position()),
+            Place::ToReset | Place::Resetting(_) => None,
+        }
+    }
+
     /// The next piece.
     ///
     /// # Errors

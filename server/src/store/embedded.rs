@@ -50,7 +50,7 @@ mod reader;
 mod wal;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -97,6 +97,7 @@ impl SyncPolicy {
 
 /// Logs in an SQLite database. See the module's documentation.
 pub struct EmbeddedStore {
+    folder: PathBuf,
     policy: SyncPolicy,
     secret: [u8; 32],
     commands: Sender<Command>,
@@ -121,6 +122,7 @@ impl EmbeddedStore {
             .spawn(move || writer.run(&receiver))
             .map_err(|error| OpenError::Failed { file: file.clone(), what: error.to_string() })?;
         Ok(Self {
+            folder: folder.to_owned(),
             policy,
             secret,
             commands,
@@ -152,14 +154,14 @@ async fn in_time<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result
 #[async_trait]
 impl Store for EmbeddedStore {
     fn describe(&self) -> String {
-        match self.policy {
-            SyncPolicy::Always => "draws are kept on disk, and synced to it before they are acknowledged",
+        let worth = match self.policy {
+            SyncPolicy::Always => "synced to disk before they are acknowledged",
             SyncPolicy::Interval => {
-                "draws are kept on disk and synced to it every second: \
+                "synced to disk every second: \
                  when the machine goes down, what was acknowledged in the last second may be lost"
             }
-        }
-        .to_owned()
+        };
+        format!("draws are kept in {}, and {worth}", self.folder.display())
     }
 
     async fn append(&self, room: &RoomId, batches: &[Batch]) -> Result<Appended, StoreError> {

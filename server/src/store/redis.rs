@@ -8,7 +8,8 @@
 //! | `inkrelay:secret` | string | the key under which tickets are signed |
 //!
 //! and the channels `inkrelay:{ROOM}`, see `message.rs`, and `inkrelay`, on which nothing is said. Channels do not
-//! know database numbers: two installations on one Redis would hear each other.
+//! know database numbers: two installations on one Redis would hear each other, so that only number 0 is taken.
+//! A Redis that lost its data is given the secret back by the servers that know it (`secret.rs`).
 //!
 //! Every access to a room goes through a script, which begins by asking whether the keys still belong together,
 //! and whether this is still the Redis that wrote them (`open.lua`). If not, a new epoch begins, and what the
@@ -23,10 +24,11 @@ mod call;
 mod element;
 mod link;
 mod message;
+mod secret;
 mod subscriber;
 mod teller;
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -51,7 +53,6 @@ const READ: &str = concat!(include_str!("redis/open.lua"), include_str!("redis/r
 const LAST_N: &str = concat!(include_str!("redis/open.lua"), include_str!("redis/last_n.lua"));
 
 const PING: Call<'_> = Call::Command { name: "PING", args: &[] };
-const SECRET_KEY: &str = "inkrelay:secret";
 /// Bytes of new records that go along with the hint that there are some.
 const PUBLISH_BYTES: usize = 8 * 1024;
 /// Bytes and records that one read takes out at most, whatever it was allowed: Redis does nothing else meanwhile.
@@ -87,6 +88,12 @@ pub enum RedisConnectError {
     /// The address is none.
     #[error("this is no address of a Redis: {0}")]
     InvalidUrl(String),
+    /// It names a database other than 0. What is published is heard in all of them, so that rooms of the same name
+    /// would leak into each other.
+    #[error(
+        "only database 0 of a Redis can be used: what is published is heard in all of them. Give each installation a Redis of its own"
+    )]
+    NumberedDatabase,
     /// It does not answer, or not as it should.
     #[error("Redis at {address} cannot be used: {reason}")]
     Unusable {
@@ -105,7 +112,8 @@ pub struct RedisStore {
     node: String,
     description: String,
     scripts: Scripts,
-    tasks: [AbortHandle; 2],
+    tasks: [AbortHandle; 3],
+    secret: Arc<OnceLock<[u8; 32]>>,
 }
 
 struct Scripts {
@@ -124,6 +132,9 @@ impl RedisStore {
         let info = url.into_connection_info().map_err(invalid)?;
         let address = info.addr().to_string();
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        if settings.db() != 0 {
+            return Err(RedisConnectError::NumberedDatabase);
+        }
         let secret = if settings.password().is_some() { "***@" } else { "" };
         let masked = format!("redis://{secret}{address}/{}", settings.db());
         let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_EVERY);
@@ -143,10 +154,16 @@ impl RedisStore {
         let subscriber = Subscriber::new(client, node.clone());
         let (teller, tell) = Teller::new(node.clone(), Arc::clone(&link));
         let listen = Arc::clone(&subscriber).run();
-        let tasks = [tokio::spawn(listen).abort_handle(), tokio::spawn(tell).abort_handle()];
+        let secret = Arc::new(OnceLock::new());
+        let guard = secret::guard(Arc::clone(&link), Arc::clone(&secret));
+        let tasks = [
+            tokio::spawn(listen).abort_handle(),
+            tokio::spawn(tell).abort_handle(),
+            tokio::spawn(guard).abort_handle(),
+        ];
         let scripts =
             Scripts { append: Script::new(APPEND), read: Script::new(READ), last_n: Script::new(LAST_N) };
-        let store = Self { link, subscriber, teller, node, description, scripts, tasks };
+        let store = Self { link, subscriber, teller, node, description, scripts, tasks, secret };
         let subscribed = tokio::time::timeout(config.answer_within, store.subscriber.subscribed()).await;
         subscribed.map_err(|_| unusable("a subscription was not confirmed".to_owned()))?;
         Ok(store)
@@ -246,16 +263,8 @@ impl Store for RedisStore {
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {
-        let key = SECRET_KEY.as_bytes();
-        let own: [u8; 32] = random::bytes();
-        let set = Call::Command { name: "SET", args: &[key, &own, b"NX"] };
-        self.link.run(&set, Repeat::Safe).await?;
-        match self.link.run(&Call::Command { name: "GET", args: &[key] }, Repeat::Safe).await? {
-            Value::BulkString(kept) => kept
-                .try_into()
-                .map_err(|_| StoreError::Unavailable(format!("{SECRET_KEY} does not hold 32 bytes"))),
-            _ => Err(unexpected()),
-        }
+        let kept = secret::keep(&self.link, &random::bytes()).await?;
+        Ok(*self.secret.get_or_init(|| kept))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

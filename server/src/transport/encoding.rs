@@ -17,11 +17,19 @@ const MESSAGE_PACK: &str = "application/msgpack";
 const JSON: &str = "application/json";
 
 impl Encoding {
-    /// What `Accept` (RFC 9110, section 12.5.1) asks for: the first of both that it names, and JSON when it
-    /// names neither.
+    /// What `Accept` (RFC 9110, section 12.5.1) asks for: the one of both with the greater weight, the first of
+    /// equals, and JSON when it names neither.
     pub fn accepted(headers: &HeaderMap) -> Self {
         let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).find_map(Self::of).unwrap_or(Self::Json)
+        let mut best = (Self::Json, 0.0);
+        for range in values.flat_map(|value| value.split(',')) {
+            let weight = range.split(';').find_map(|part| part.trim().strip_prefix("q=")?.parse().ok());
+            match (Self::of(range), weight.unwrap_or(1.0_f32)) {
+                (Some(encoding), weight) if weight > best.1 => best = (encoding, weight),
+                _ => {}
+            }
+        }
+        best.0
     }
 
     /// What `Content-Type` says a body is.
@@ -61,6 +69,25 @@ impl Encoding {
                 }
                 text.into()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weightier_of_both_is_accepted() {
+        let accepted = |value: &'static str| {
+            Encoding::accepted(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(value))]))
+        };
+        assert_eq!(Encoding::accepted(&HeaderMap::new()), Encoding::Json);
+        for json in ["*/*", "text/html", "application/json, application/msgpack", "application/msgpack;q=0"] {
+            assert_eq!(accepted(json), Encoding::Json, "{json}");
+        }
+        for packed in ["application/msgpack", "application/json;q=0.5, Application/MsgPack; q=0.9"] {
+            assert_eq!(accepted(packed), Encoding::MessagePack, "{packed}");
         }
     }
 }

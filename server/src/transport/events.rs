@@ -128,7 +128,7 @@ fn record_events(first: Seq, last: &Position, records: &[Bytes]) -> Bytes {
     let mut out = Vec::new();
     for (index, record) in records.iter().enumerate() {
         let id = Position { epoch: last.epoch, seq: first.plus(index), identity: identity_of(record) };
-        write_event(&mut out, None, &id, &Encoding::Json.encode(record.clone()));
+        write_event(&mut out, None, Some(&id), &Encoding::Json.encode(record.clone()));
     }
     out.into()
 }
@@ -141,16 +141,22 @@ fn reset_event(until: &Position, records: &[Bytes], more: bool) -> Bytes {
     write_records(&mut data, records);
     msgpack::write_bool(&mut data, more);
     let mut out = Vec::new();
-    write_event(&mut out, Some("reset"), until, &Encoding::Json.encode(data.into()));
+    // The last part alone has an id: a reader that comes back with the id of an earlier part would be taken for one
+    // that has them all.
+    let id = (!more).then_some(until);
+    write_event(&mut out, Some("reset"), id, &Encoding::Json.encode(data.into()));
     out.into()
 }
 
 /// JSON as it is written here has no line breaks, so that one data line holds it.
-fn write_event(out: &mut Vec<u8>, name: Option<&str>, id: &Position, json: &[u8]) {
+fn write_event(out: &mut Vec<u8>, name: Option<&str>, id: Option<&Position>, json: &[u8]) {
     if let Some(name) = name {
         out.extend_from_slice(format!("event: {name}\n").as_bytes());
     }
-    out.extend_from_slice(format!("id: {id}\ndata: ").as_bytes());
+    if let Some(id) = id {
+        out.extend_from_slice(format!("id: {id}\n").as_bytes());
+    }
+    out.extend_from_slice(b"data: ");
     out.extend_from_slice(json);
     out.extend_from_slice(b"\n\n");
 }

@@ -158,9 +158,11 @@ impl Server {
 
 async fn accept(relay: Arc<Relay>, app: axum::Router, listener: TcpListener, connections: Arc<Connections>) {
     let (turned_away, farewells) = (Arc::new(Semaphore::new(TURNED_AWAY)), Farewells::new());
+    let mut is_failing = false;
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
+                is_failing = false;
                 let address = canonical(address);
                 match connections.count(address, relay.config.limits.max_connections) {
                     Some(counted) => {
@@ -180,8 +182,10 @@ async fn accept(relay: Arc<Relay>, app: axum::Router, listener: TcpListener, con
             }
             Err(error) => {
                 // A connection that was gone before it was accepted is no reason to wait; too many open
-                // files are, and those that close make room.
-                tracing::warn!(%error, "could not accept a connection");
+                // files are, and those that close make room. That is said once, and not at every try.
+                if !std::mem::replace(&mut is_failing, true) {
+                    tracing::warn!(%error, "cannot accept connections for the time being");
+                }
                 tokio::time::sleep(ACCEPT_RETRY).await;
             }
         }

@@ -100,9 +100,9 @@ impl Asked {
             .map_err(|_| malformed("the query cannot be read"))?;
         let find = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let wait = brought_into_range(find("wait"), POLL_WAIT_DEFAULT_S, 0, POLL_WAIT_MAX_S)
-            .ok_or_else(|| malformed("wait is a number of seconds"))?;
+            .ok_or_else(|| malformed("wait is a whole number of seconds"))?;
         let limit = brought_into_range(find("limit"), POLL_RECORDS_MAX, 1, POLL_RECORDS_MAX)
-            .ok_or_else(|| malformed("limit is a number of records"))?;
+            .ok_or_else(|| malformed("limit is a whole number of records"))?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Ok(Self { after: after(find("after"))?, wait: Duration::from_secs(wait), limit })
     }

@@ -64,6 +64,12 @@ pub fn ticket(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 /// # Errors
 /// When it is too large, does not end in time, or breaks off.
 pub async fn body(relay: &Relay, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        return Err(Problem::new(
+            ErrorCode::UnsupportedMediaType,
+            "send the body as it is, without a content-encoding",
+        ));
+    }
     let max = relay.config.limits.message_bytes();
     let too_large = || Problem::new(ErrorCode::TooLarge, format!("a body has at most {max} bytes"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());

@@ -249,10 +249,13 @@ impl<'r> Session<'r> {
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
+        // The store may have told the feed more than the room has heard of.
+        let head = session.reading.head();
+        let position = feed.position().filter(|read| read.seq > head.seq).unwrap_or(head);
         let welcome = ServerFrame::Welcome {
             client: session.who.client,
             ticket: session.who.ticket.clone(),
-            position: session.reading.head(),
+            position,
             role: relay.role(),
             limits,
         };

@@ -65,7 +65,7 @@ async fn a_command_that_fails_says_why() {
     for transport in ["ws", "poll"] {
         let args = ["draw", "r", ink, "--speed", "max", "--transport", transport];
         let why = failed(inkrelay(&relay, &args).await);
-        assert!(why.contains("refused 5 draws") && why.contains("forbidden"), "{why}");
+        assert!(why.contains("takes no more draws here: draw 1: viewers may not draw (forbidden)"), "{why}");
     }
     let why = failed(inkrelay(&relay, &["watch", "r", "--count", "1", "--wait-ms", "300"]).await);
     assert!(why.contains("did not come in time"), "{why}");
@@ -75,6 +75,21 @@ async fn a_command_that_fails_says_why() {
     let bad = folder.path().join("bad.json");
     let why = failed(inkrelay(&relay, &["draw", "r", bad.to_str().unwrap()]).await);
     assert!(why.contains("bad.json: the stroke, point 2: a coordinate"), "{why}");
+    relay.stopped().await;
+}
+
+/// What would be refused again and again is not sent again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn drawing_into_a_full_room_ends_at_once() {
+    let relay = Relay::start(|config| config.limits.max_room = 100).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("long.json");
+    let points: Vec<_> = (0..2000).map(|point| [point, point]).collect();
+    std::fs::write(&file, serde_json::to_string(&points).unwrap()).unwrap();
+    let begun = std::time::Instant::now();
+    let why = failed(inkrelay(&relay, &["draw", "r", file.to_str().unwrap(), "--speed", "max"]).await);
+    assert!(why.contains("takes no more draws here") && why.contains("room_full"), "{why}");
+    assert!(begun.elapsed() < crate::support::PATIENCE, "{:?}", begun.elapsed());
     relay.stopped().await;
 }
 

@@ -170,6 +170,26 @@ async fn events_are_records_and_their_ids_resume() {
     assert_eq!(answer(garbage).await.problem().0, 400);
 }
 
+/// only a whole reset moves the reader on.
+#[tokio::test]
+async fn a_reset_that_breaks_off_between_its_parts_starts_over() {
+    let relay = Relay::start(|config| config.limits.max_batch = 0).await;
+    // More than one part holds.
+    relay.post_marks("a", 1..=3000).await;
+    let whole = relay.get("/v1/rooms/a/snapshot").await;
+    let foreign = "7.99.1.1.1";
+    let (mut cut, mut text) = (stream(&relay, "", Some(foreign)).await, String::new());
+    let first = events(&mut cut, &mut text, 1).await.remove(0);
+    assert_eq!((first.0.as_str(), first.1.as_str(), &first.2[3]), ("reset", "", &json!(true)));
+    drop(cut);
+    // No id came, so that the reader comes back with the one that it had.
+    let (mut again, mut text) = (stream(&relay, "", Some(foreign)).await, String::new());
+    let parts = events(&mut again, &mut text, 2).await;
+    assert_eq!((parts[1].1.as_str(), &parts[1].2[3]), (position(&whole).as_str(), &json!(false)));
+    let records: Vec<_> = parts.iter().flat_map(|part| part.2[2].as_array().unwrap().clone()).collect();
+    assert_eq!(json!(records), whole.json()[2]);
+}
+
 ///
 #[tokio::test]
 async fn events_reset_a_reader_of_another_log_and_show_signs_of_life() {

@@ -8,6 +8,7 @@ use inkrelay_protocol::{ClientFrame, ClientId, Profile, ServerFrame};
 use inkrelay_server::config::Config;
 use inkrelay_server::store::{RedisConfig, RedisStore};
 
+use crate::support::eventually;
 use crate::support::process::Process;
 use crate::support::redis::RedisServer;
 use crate::support::relay::Relay;
@@ -100,6 +101,21 @@ async fn a_newer_connection_through_the_other_server_replaces_the_older() {
     let mut third = Socket::join(one.address, "a").await;
     let third_id = third.client;
     sees(&mut third, &[(client, "Ada"), (third_id, "")]).await;
+}
+
+#[tokio::test]
+async fn a_secret_that_redis_lost_is_put_back_for_the_next_server() {
+    let redis = RedisServer::start();
+    let one = relay(&redis, |_| {}).await;
+    let first = Socket::join(one.address, "a").await;
+    redis::cmd("FLUSHALL").exec(&mut redis.connection()).unwrap();
+    eventually("the secret is back", async || {
+        redis::cmd("EXISTS").arg("inkrelay:secret").query(&mut redis.connection()).unwrap()
+    })
+    .await;
+    let other = relay(&redis, |_| {}).await;
+    let second = Socket::join_as(other.address, "a", first.resume(None)).await;
+    assert_eq!(second.client, first.client, "the ticket is good on both");
 }
 
 #[tokio::test]

@@ -3,11 +3,13 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use inkrelay_protocol::limits::{COORDINATE_MAX, PROFILE_NAME_CHARS};
-use inkrelay_protocol::{Draw, Profile};
+use inkrelay_protocol::{Draw, ErrorCode, Profile};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -110,10 +112,18 @@ pub(super) async fn run(args: DrawArgs) -> Result<(), CommandError> {
         );
     }
     let (client, events) = Client::connect(config).map_err(CommandError::new)?;
-    let outcome = tokio::spawn(follow(events));
-    let played = play(&client, &steps, args.speed).await;
+    let hopeless = Arc::new(Notify::new());
+    let outcome = tokio::spawn(follow(events, Arc::clone(&hopeless)));
+    let played = tokio::select! {
+        played = play(&client, &steps, args.speed) => Some(played),
+        () = hopeless.notified() => None,
+    };
     client.close().await;
     let refused = finish(outcome).await?;
+    let Some(played) = played else {
+        let why = refused.last().map_or("it refused a draw", String::as_str);
+        return Err(CommandError(format!("the server takes no more draws here: {why}")));
+    };
     played?;
 
     let (_, head) = room_info(&args.place).await?;
@@ -188,7 +198,7 @@ fn gave_up(pending: usize) -> CommandError {
 }
 
 /// Tells how it goes, until the client is closed; returns what was refused.
-async fn follow(mut events: Events) -> Vec<String> {
+async fn follow(mut events: Events, hopeless: Arc<Notify>) -> Vec<String> {
     let mut refused = Vec::new();
     let shows_progress = std::io::stderr().is_terminal();
     let mut has_line = false;
@@ -205,6 +215,13 @@ async fn follow(mut events: Events) -> Vec<String> {
             }
             Event::Refused { draw, code, message } => {
                 refused.push(format!("draw {}: {message} ({code})", draw.get()));
+                // What comes next would be refused for the same reason.
+                if [ErrorCode::RoomFull, ErrorCode::Forbidden]
+                    .iter()
+                    .any(|hopeless| hopeless.as_str() == code)
+                {
+                    hopeless.notify_one();
+                }
             }
             _ => {}
         }

@@ -71,7 +71,7 @@ const SCHEMA: &str = "
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Not writable, on a read-only file system, or no folder.
-    #[error("the folder {} cannot be written: {source}. Give the server's user the right to write there, or name another folder", folder.display())]
+    #[error("the folder {} cannot be used: {source}. It is to be a folder in which the server's user may write; or name another one", folder.display())]
     NotWritable {
         /// As it was given.
         folder: PathBuf,

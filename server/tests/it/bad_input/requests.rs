@@ -153,6 +153,10 @@ async fn methods_addresses_and_content_types_are_told_apart() {
         let got = relay.post(PATH, other, CLEAR).await;
         assert_eq!(got.problem(), (415, "unsupported_media_type".to_owned()), "{other}");
     }
+    let packed =
+        relay.request(Method::POST, PATH).header("content-type", JSON).header("content-encoding", "gzip");
+    let packed = answer(packed.body("[[4]]")).await;
+    assert_eq!(packed.problem(), (415, "unsupported_media_type".to_owned()), "no body is unpacked here");
     for same in ["application/json; charset=utf-8", "Application/JSON", " application/json ;x"] {
         assert_eq!(relay.post(PATH, same, "[[4]]").await.status, 200, "{same}");
     }

@@ -251,10 +251,18 @@ fn take_event(event: &str, state: &mut State) {
     let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let Some(data) = field("data") else { return };
     let data: Value = serde_json::from_str(data).unwrap();
+    let is_reset = field("event") == Some("reset");
+    if is_reset && data[3] == true {
+        assert_eq!(field("id"), None, "R-13: a part that another one follows");
+        let (epoch, seq) = (Epoch::new(number(&data[0])), Seq::new(number(&data[1])));
+        let (epoch, seq) = (epoch.expect("an epoch"), seq.expect("a seq"));
+        let position = Position { epoch, seq, identity: Identity::NONE };
+        return state.reset(position, &records_of(&data[2]), true);
+    }
     let id = field("id").expect("an event with data has an id");
     let position = position(id).unwrap_or_else(|| panic!("the id {id} is no position"));
-    if field("event") == Some("reset") {
-        return state.reset(position, &records_of(&data[2]), data[3] == true);
+    if is_reset {
+        return state.reset(position, &records_of(&data[2]), false);
     }
     state.records(position.epoch, position.seq.get(), &[record_of(&data)]);
     assert_eq!(state.position, Some(position), "the id is the position");

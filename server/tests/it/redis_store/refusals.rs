@@ -17,6 +17,15 @@ fn everything(server: &RedisServer) -> Vec<(String, Vec<u8>)> {
     keys.iter().map(|key| (key.clone(), dump(key))).collect()
 }
 
+/// What is published is heard in all databases of a Redis: rooms of one name would leak into each other.
+#[tokio::test]
+async fn a_numbered_database_is_refused() {
+    let server = RedisServer::start();
+    let refused = RedisStore::connect(&format!("{}1", server.url()), RedisConfig::default()).await;
+    let why = refused.err().expect("database 1").to_string();
+    assert!(why.contains("only database 0"), "{why}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_of_the_wrong_type_is_an_error_without_half_an_effect() {
     let server = RedisServer::start();

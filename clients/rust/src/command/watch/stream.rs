@@ -74,6 +74,7 @@ async fn read(
         Err(error) => return Ok(error.to_string()),
     };
     let mut parser = SseParser::default();
+    let mut parts = Vec::new();
     loop {
         let chunk = tokio::select! {
             chunk = response.chunk() => chunk,
@@ -87,7 +88,7 @@ async fn read(
         };
         for event in parser.push(&bytes).map_err(|why| End::Failed(CommandError::new(why)))? {
             quiet.reset();
-            take(&event, printer)?;
+            take(&event, &mut parts, printer)?;
             if !event.id.is_empty() {
                 *last_id = Some(event.id);
             }
@@ -100,6 +101,9 @@ async fn read(
 #[derive(Debug, PartialEq, Eq)]
 enum Told<'a> {
     Record(Option<Seq>, &'a str),
+    /// A part of a reset that another one follows. It has no position yet.
+    Part(Vec<&'a str>),
+    /// The last part.
     Reset(Position, Vec<&'a str>),
 }
 
@@ -113,16 +117,27 @@ impl<'a> Told<'a> {
         // Elements that a later version puts at the end are left alone.
         let parts: Vec<&RawValue> = serde_json::from_str(&event.data).ok()?;
         let records: Vec<&RawValue> = serde_json::from_str(parts.get(2)?.get()).ok()?;
-        Some(Self::Reset(position.ok()?, records.iter().map(|record| record.get()).collect()))
+        let records = records.iter().map(|record| record.get()).collect();
+        match parts.get(3)?.get() {
+            "true" => Some(Self::Part(records)),
+            _ => Some(Self::Reset(position.ok()?, records)),
+        }
     }
 }
 
-fn take(event: &SseEvent, printer: &mut Printer) -> Result<(), End> {
+/// Takes one event. The parts of a reset are held back until it is whole: one that breaks off starts over.
+fn take(event: &SseEvent, parts: &mut Vec<String>, printer: &mut Printer) -> Result<(), End> {
     match Told::parse(event) {
         Some(Told::Record(seq, record)) => printer.texts(seq, &[record]),
+        Some(Told::Part(records)) => {
+            parts.extend(records.into_iter().map(str::to_owned));
+            Ok(())
+        }
         Some(Told::Reset(position, records)) => {
+            let whole = std::mem::take(parts);
+            let whole: Vec<&str> = whole.iter().map(String::as_str).chain(records).collect();
             printer.reset(position)?;
-            printer.texts(None, &records)
+            printer.texts(None, &whole)
         }
         None => Err(End::Failed(CommandError::new("the server sent a reset that cannot be read"))),
     }
@@ -147,5 +162,7 @@ mod tests {
         let start = event("reset", "1.0.0.0.0", "[1,0,[],false]");
         assert_eq!(Told::parse(&start), Some(Told::Reset("1.0.0.0.0".parse().unwrap(), vec![])));
         assert_eq!(Told::parse(&event("reset", "1.0.0.0.0", "[1,0]")), None);
+        let part = event("reset", "", "[9,2,[[7,1,5,[4]]],true]");
+        assert_eq!(Told::parse(&part), Some(Told::Part(vec!["[7,1,5,[4]]"])));
     }
 }
