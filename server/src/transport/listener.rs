@@ -38,9 +38,11 @@ const BACKLOG: u32 = 4096;
 /// When no connection can be accepted, usually for want of file descriptors, the next try comes after this.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// A write that the client's machine does not acknowledge in this time ends the connection: it is gone.
+#[cfg(target_os = "linux")]
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that the kernel takes for a connection before it has sent them. Its own measure is megabytes, in which a
 /// slow client's pings would wait for their turn, and a client that reads slowly would look like one that does not.
+#[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 64 * 1024;
 /// One connection too many has so long to send something that can be answered.
 const TURN_AWAY_TIME: Duration = Duration::from_secs(1);
@@ -208,6 +210,22 @@ async fn turn_away(stream: TcpStream, farewells: Farewells) {
     drop(tokio::time::timeout(TURN_AWAY_TIME, answer).await);
 }
 
+/// What the kernel is to do about a connection. The last two are Linux's own; elsewhere the kernel's measures hold.
+fn set_up(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = socket2::SockRef::from(stream);
+    let keepalive = socket2::TcpKeepalive::new()
+        .with_time(Duration::from_secs(30))
+        .with_interval(Duration::from_secs(10));
+    socket.set_tcp_keepalive(&keepalive)?;
+    #[cfg(target_os = "linux")]
+    {
+        socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT))?;
+        socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
+    }
+    Ok(())
+}
+
 async fn serve(
     relay: Arc<Relay>,
     app: axum::Router,
@@ -215,16 +233,7 @@ async fn serve(
     farewells: Farewells,
     counted: Counted,
 ) {
-    let socket = socket2::SockRef::from(&stream);
-    let keepalive = socket2::TcpKeepalive::new()
-        .with_time(Duration::from_secs(30))
-        .with_interval(Duration::from_secs(10));
-    let options = stream
-        .set_nodelay(true)
-        .and_then(|()| socket.set_tcp_keepalive(&keepalive))
-        .and_then(|()| socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT)))
-        .and_then(|()| socket.set_tcp_notsent_lowat(UNSENT_BYTES));
-    if let Err(error) = options {
+    if let Err(error) = set_up(&stream) {
         // The client is gone already.
         return tracing::debug!(%error, "could not set up a connection");
     }
