@@ -72,10 +72,14 @@ pub struct Room {
     /// Wakes cursors. What changed is looked up, so a reader that is late has missed nothing.
     changed: watch::Sender<()>,
     loaded: OnceCell<()>,
-    /// Requests to catch up that are not yet served.
-    catch_ups: AtomicUsize,
-    /// The tail may lack records that the store has.
-    is_stale: AtomicBool,
+    /// How often something said that the tail may lack records that the store has.
+    doubts: AtomicU64,
+    /// How many of these are settled: by a read of the store that began after them.
+    settled_doubts: AtomicU64,
+    /// Whether a task is about to catch up.
+    is_scheduled: AtomicBool,
+    /// One catches up for all who wait for it.
+    catching_up: tokio::sync::Mutex<()>,
     appends: Mutex<append::Appends>,
     people: people::People,
     /// Whoever holds the room now; it is not evicted meanwhile.
@@ -109,8 +113,10 @@ impl Room {
             bytes: AtomicU64::new(0),
             changed: watch::Sender::new(()),
             loaded: OnceCell::new(),
-            catch_ups: AtomicUsize::new(0),
-            is_stale: AtomicBool::new(false),
+            doubts: AtomicU64::new(0),
+            settled_doubts: AtomicU64::new(0),
+            is_scheduled: AtomicBool::new(false),
+            catching_up: tokio::sync::Mutex::default(),
             appends: Mutex::default(),
             people: people::People::default(),
             users: AtomicUsize::new(0),
@@ -152,10 +158,12 @@ impl Room {
     /// When the store does not answer. The next caller tries again.
     pub async fn load(&self) -> Result<(), StoreError> {
         self.loaded.get_or_try_init(|| self.load_tail()).await?;
-        if self.is_stale.load(Ordering::Acquire) {
-            self.catch_up().await?;
+        if !self.is_stale() {
+            return Ok(());
         }
-        Ok(())
+        // One reads the store for all who wait here.
+        let _alone = self.catching_up.lock().await;
+        if self.is_stale() { self.catch_up().await } else { Ok(()) }
     }
 
     async fn load_tail(&self) -> Result<(), StoreError> {
@@ -223,48 +231,40 @@ impl Room {
         }
     }
 
-    /// Has the tail compared with the store, soon and in the background.
+    /// Has the tail compared with the store, soon and in the background. Whoever enters meanwhile waits for it.
     pub fn request_catch_up(self: &Arc<Self>) {
         self.mark_stale();
-        if self.loaded.initialized() && self.catch_ups.fetch_add(1, Ordering::AcqRel) == 0 {
+        if self.loaded.initialized() && !self.is_scheduled.swap(true, Ordering::AcqRel) {
             let room = Arc::clone(self);
-            tokio::spawn(async move { room.serve_catch_ups().await });
-        }
-    }
-
-    async fn serve_catch_ups(&self) {
-        loop {
-            let requests = self.catch_ups.load(Ordering::Acquire);
-            if let Err(error) = self.catch_up().await {
-                // The room stays stale, and the watchdog comes back to it.
-                tracing::warn!(room = %self.id, %error, "could not catch up with the store");
-            }
-            if self.catch_ups.compare_exchange(requests, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                return;
-            }
+            tokio::spawn(async move {
+                let _alone = room.catching_up.lock().await;
+                // From here on a doubt may come after the read began, and needs another task.
+                room.is_scheduled.store(false, Ordering::Release);
+                let caught_up = if room.is_stale() { room.catch_up().await } else { Ok(()) };
+                if let Err(error) = caught_up {
+                    // The room stays stale, and the watchdog comes back to it.
+                    tracing::warn!(room = %room.id, %error, "could not catch up with the store");
+                }
+            });
         }
     }
 
     /// Notes that the tail may lack records that the store has. Whoever reads next catches up first.
     pub fn mark_stale(&self) {
-        self.is_stale.store(true, Ordering::Release);
+        self.doubts.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether the tail may lack records that the store has.
     pub fn is_stale(&self) -> bool {
-        self.is_stale.load(Ordering::Acquire)
+        self.settled_doubts.load(Ordering::Acquire) < self.doubts.load(Ordering::Acquire)
     }
 
     /// Reads from the store what the tail lacks. What matches goes on; what does not is reset.
     async fn catch_up(&self) -> Result<(), StoreError> {
-        loop {
-            self.is_stale.store(false, Ordering::Release);
-            let result = self.catch_up_step().await;
-            if !matches!(result, Ok(true)) {
-                self.is_stale.fetch_or(result.is_err(), Ordering::AcqRel);
-                return result.map(drop);
-            }
-        }
+        let doubts = self.doubts.load(Ordering::Acquire);
+        while self.catch_up_step().await? {}
+        self.settled_doubts.fetch_max(doubts, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Returns whether there is more to read.
@@ -412,10 +412,8 @@ impl Room {
 
     /// Since when nobody holds it, nobody is present and nothing waits for the store.
     pub fn idle_since(&self) -> Option<Instant> {
-        let busy = self.users.load(Ordering::Acquire) > 0
-            || lock(&self.appends).is_busy()
-            || self.catch_ups.load(Ordering::Acquire) > 0
-            || self.people.any_here();
+        let busy =
+            self.users.load(Ordering::Acquire) > 0 || lock(&self.appends).is_busy() || self.people.any_here();
         if busy { None } else { Some(*lock(&self.idle_since)) }
     }
 

@@ -2,7 +2,7 @@
 //! whichever transport.
 
 use http::Method;
-use inkrelay_protocol::{Draw, Role, draw::Channels, draw::Style};
+use inkrelay_protocol::{Draw, Role, ServerFrame, draw::Channels, draw::Style};
 use serde_json::{Value, json};
 
 use crate::support::eventually;
@@ -262,4 +262,33 @@ async fn a_pipeline_is_stored_in_its_order_while_others_draw() {
         assert_eq!(expected, 101);
     }
     eventually("all is counted", async || relay.get("/v1/rooms/a").await.json()["records"] == 300).await;
+}
+
+/// P-7, P-8: of batches that were on their way when the first of them got no answer, only that one is named.
+#[tokio::test]
+async fn of_a_pipeline_without_an_answer_only_the_first_is_named() {
+    let store = SlowStore::new();
+    let relay = Relay::start_on(store.clone(), |_| {}).await;
+    let mut drawer = Socket::join(relay.address, "a").await;
+    store.hold_appends(true);
+    for n in 1..=3 {
+        drawer.draw(n, &[mark(n)]).await;
+    }
+    assert_eq!(drawer.refused().await, ("store_unavailable".to_owned(), Some(1)));
+    // The others are as old, and would be named by now.
+    let other = tokio::time::timeout(std::time::Duration::from_secs(1), drawer.refused()).await;
+    assert!(other.is_err(), "{other:?} is named too");
+    store.hold_appends(false);
+    for n in 1..=3 {
+        drawer.draw(n, &[mark(n)]).await;
+    }
+    let acked = drawer.wait_for("the last ack", |frame| match frame {
+        ServerFrame::Ack { n: 3, seq } => Some(seq.get()),
+        ServerFrame::Error { code, n, .. } => panic!("{code} names {n:?} too"),
+        _ => None,
+    });
+    assert_eq!(acked.await, 3);
+    let mut reader = Socket::join(relay.address, "a").await;
+    let stored: Vec<_> = reader.records(1, 3).await.iter().map(|record| marked(record)).collect();
+    assert_eq!(stored, [1, 2, 3]);
 }

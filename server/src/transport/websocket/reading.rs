@@ -29,9 +29,10 @@ pub(super) struct Reading<'s> {
     took: Arc<AtomicBool>,
     /// The first number of a refused batch: what has higher numbers was on its way, and is dropped.
     refused: Option<u64>,
-    /// How many refusals there were. A batch that was given to the store before the newest one may find a gap
-    /// that is no fault of the client's.
+    /// How many refusals there were. What was given to the store before the newest one was on its way.
     refusals: u64,
+    /// The number that the newest refusal named, also when it has come again since.
+    named: u64,
 }
 
 /// A batch that was given to the store, and what came of it.
@@ -50,7 +51,7 @@ impl<'s> Reading<'s> {
         answers: mpsc::Sender<Bytes>,
         took: Arc<AtomicBool>,
     ) -> Self {
-        Self { session, answers, took, refused: None, refusals: 0 }
+        Self { session, answers, took, refused: None, refusals: 0, named: 0 }
     }
 
     /// Reads until there is a reason to end.
@@ -143,7 +144,10 @@ impl<'s> Reading<'s> {
                 self.refused = self.refused.filter(|refused| *refused > stored.last_n);
                 self.send(&ServerFrame::Ack { n: stored.last_n, seq: stored.last_seq }).await
             }
+            // It was on its way when an earlier number was refused: a gap is no fault of the client's, and whatever
+            // else became of it, it is to come again without being named.
             Err(NotStored::Gap(_)) if refusals < self.refusals => Ok(()),
+            Err(_) if refusals < self.refusals && n > self.named => Ok(()),
             Err(NotStored::Gap(gap)) => {
                 let refused = Refused::from(NotStored::Gap(gap));
                 let reason = refused.message.to_string();
@@ -158,7 +162,7 @@ impl<'s> Reading<'s> {
     /// one named are dropped until it comes again.
     async fn refuse(&mut self, refused: Refused, named: u64) -> Result<(), End> {
         self.refused = Some(self.refused.map_or(named, |earlier| earlier.min(named)));
-        self.refusals += 1;
+        (self.refusals, self.named) = (self.refusals + 1, named);
         let retry_ms = refused.retry.map(|retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
         let code = refused.code.as_str().to_owned();
         let message = refused.message.into_owned();
