@@ -8,7 +8,7 @@ const GOOD_LENGTH = 40_000;
 export const SPEEDS: readonly number[] = [1, 2, 4, 8, 16, 32, 64];
 
 /** Times of a film's records: those of `at` (ms since 1970), with pauses shortened; the first is at 0. */
-export function filmTimes(at: readonly number[]): Float64Array {
+export function filmTimes(at: readonly number[]): Float64Array<ArrayBuffer> {
   const times = new Float64Array(at.length);
   let film = 0;
   for (let i = 1; i < at.length; i++) {

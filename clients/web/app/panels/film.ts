@@ -2,7 +2,7 @@
  * The film: a log that can be wound to any record, forward and backward. Every record's effect is worked out once, as
  * changes that can be undone; so that going back costs as much as going forward, and no board is ever rebuilt.
  */
-import { Board, type Change, type LogRecord, type Picture, Stroke, type StrokeName } from "../../src/index.ts";
+import { Board, type Change, type LogRecord, type Picture, type Stroke, type StrokeName } from "../../src/index.ts";
 
 /** A hidden stroke has this many values. */
 const HIDDEN = -1;
@@ -58,7 +58,7 @@ export class Film implements Picture {
   #part(whole: Stroke): number {
     const known = this.#indexOf.get(whole);
     if (known !== undefined) return known;
-    const shown = new Stroke(whole.author, whole.number, whole.style, whole.channels, whole.at, whole.order);
+    const shown: Stroke = { ...whole, closed: false, values: [] };
     const index = this.#parts.push({ whole, shown, length: HIDDEN }) - 1;
     this.#indexOf.set(whole, index);
     return index;

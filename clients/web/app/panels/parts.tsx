@@ -60,7 +60,7 @@ export function Choice(props: {
  * panel, and focus goes back to where it came from.
  */
 export function Popover(props: {
-  readonly anchor: RefObject<HTMLElement>;
+  readonly anchor: RefObject<HTMLElement | null>;
   readonly label: string;
   readonly class?: string;
   readonly onClose: () => void;
