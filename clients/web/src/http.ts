@@ -1,5 +1,5 @@
 /** The HTTP side: addresses, requests and answers, and what a problem says. */
-import { type Remedy, remedyOf } from "./code.ts";
+import { Malformed, parseProblem, type Problem } from "./codec.ts";
 
 /** Bytes of one answer at most; a snapshot is the longest. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
@@ -34,58 +34,13 @@ export class Endpoint {
   }
 }
 
-/** What an answer of 400 or more says. */
-export class Problem {
-  constructor(
-    readonly status: number,
-    /** Empty when it is not one of ours. */
-    readonly code: string,
-    /** In plain words. */
-    readonly message: string,
-    readonly retryMs: number | null,
-    /** The `n` that a gap wants. */
-    readonly expected: number | null,
-    /** The place of the draw at fault in its batch, from 0. */
-    readonly index: number | null,
-  ) {}
-
-  static parse(status: number, retryAfter: string | null, body: string): Problem {
-    const fields = parseObject(body);
-    const number = (name: string): number | null => {
-      const value = fields.get(name);
-      return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
-    };
-    const text = (name: string): string => {
-      const value = fields.get(name);
-      return typeof value === "string" ? value : "";
-    };
-    const retryAfterS = /^\d{1,9}$/.test(retryAfter ?? "") ? Number(retryAfter) : null;
-    return new Problem(
-      status,
-      text("code"),
-      text("detail") || text("title") || `the server answered with HTTP status ${status}`,
-      number("retry_ms") ?? (retryAfterS === null ? null : retryAfterS * 1000),
-      number("expected"),
-      number("index"),
-    );
-  }
-
-  /** What to do about it; `undefined` when it is not one of ours, as when a proxy answered. */
-  get remedy(): Remedy | undefined {
-    return remedyOf(this.code);
-  }
-}
-
-/** There was no answer, half of one, or one that cannot be read: whether the request had its effect is unknown. */
-export class NoAnswer {
-  constructor(readonly why: string) {}
-}
-
-/** What a request got. */
-export interface Answer {
-  readonly headers: Headers;
-  readonly body: Uint8Array;
-}
+/** What became of a request. */
+export type Outcome =
+  | { readonly kind: "answer"; readonly headers: Headers; readonly body: Uint8Array }
+  /** The server, or something on the way, said no. */
+  | { readonly kind: "problem"; readonly problem: Problem }
+  /** No answer, half of one, or one that cannot be read: whether the request had its effect is unknown. */
+  | { readonly kind: "none"; readonly why: string };
 
 /** Who asks. */
 export interface Credentials {
@@ -109,7 +64,7 @@ export interface Request {
 }
 
 /** Sends a request and reads the whole answer. Never throws. */
-export async function ask(request: Request, signal: AbortSignal): Promise<Answer | Problem | NoAnswer> {
+export async function ask(request: Request, signal: AbortSignal): Promise<Outcome> {
   const headers = new Headers({ Accept: request.accept });
   const { ticket, token } = request.credentials;
   if (ticket !== null) headers.set("Inkrelay-Ticket", ticket);
@@ -137,34 +92,36 @@ export async function ask(request: Request, signal: AbortSignal): Promise<Answer
       redirect: "error",
     });
     if (!response.ok) {
-      return Problem.parse(response.status, response.headers.get("Retry-After"), await response.text());
+      const retryAfter = response.headers.get("Retry-After");
+      return { kind: "problem", problem: parseProblem(response.status, retryAfter, await response.text()) };
     }
     if (Number(response.headers.get("Content-Length") ?? 0) > ANSWER_BYTES_MAX) {
       abort.abort();
-      return new NoAnswer(`the answer has more than ${ANSWER_BYTES_MAX} bytes`);
+      return { kind: "none", why: `the answer has more than ${ANSWER_BYTES_MAX} bytes` };
     }
-    return { headers: response.headers, body: new Uint8Array(await response.arrayBuffer()) };
+    return { kind: "answer", headers: response.headers, body: new Uint8Array(await response.arrayBuffer()) };
   } catch {
     // What browsers say here is for developers, and differs in each.
-    return new NoAnswer(late ? "the server does not answer" : "the server cannot be reached");
+    return { kind: "none", why: late ? "the server does not answer" : "the server cannot be reached" };
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
   }
 }
 
-/** The body of an answer in JSON, by field; empty when it is no object. */
-export function fieldsOf(body: Uint8Array): ReadonlyMap<string, unknown> {
-  return parseObject(new TextDecoder().decode(body));
+/** What such bytes are read as; `null` when they are none. */
+export function readBytes<T>(read: (bytes: Uint8Array) => T, bytes: Uint8Array): T | null {
+  try {
+    return read(bytes);
+  } catch (error) {
+    if (error instanceof Malformed) return null;
+    throw error;
+  }
 }
 
-function parseObject(text: string): ReadonlyMap<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return new Map(typeof value === "object" && value !== null ? Object.entries(value) : []);
-  } catch {
-    return new Map();
-  }
+/** As {@link readBytes}, of text. */
+export function readText<T>(read: (text: string) => T, bytes: Uint8Array): T | null {
+  return readBytes((bytes) => read(new TextDecoder().decode(bytes)), bytes);
 }
 
 /** A body of a buffer of its own: one that is shared with others cannot be sent. */
