@@ -3,8 +3,10 @@ import { asked, Backoff } from "./backoff.ts";
 import { Choice } from "./choice.ts";
 import type { State, Timing, Transport } from "./client.ts";
 import { ask, type Endpoint, JSON_TYPE } from "./http.ts";
-import { endedByProblem, openSession, PollRun, sleep } from "./long-poll.ts";
+import { PollRun } from "./long-poll.ts";
+import { endedByProblem, openSession } from "./poster.ts";
 import { again, type Ended, lost, type Session } from "./session.ts";
+import { sleep } from "./sleep.ts";
 import type { Wakeup } from "./wakeups.ts";
 import { openSocket, SocketRun } from "./websocket.ts";
 
@@ -120,6 +122,12 @@ export class Connection {
     }
   }
 
+  /** Somebody else goes on as this client. Nothing is sent as it from now on. */
+  onTakenOver(): void {
+    if (this.#run !== null) this.#run.end({ kind: "replaced" });
+    else this.#interrupt?.({ kind: "replaced" });
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#run?.end({ kind: "closed" });
@@ -227,19 +235,21 @@ export class Connection {
     const wait = retryMs === null ? this.#backoff.next(random) : asked(retryMs, random);
     this.#tell({ kind: "offline", why, retryAt: Date.now() + wait, draining });
     this.#isResting = true;
-    await this.#attempt(async (signal) => {
+    const ended = await this.#attempt(async (signal) => {
       await sleep(wait, signal);
       return AGAIN_AT_ONCE;
     });
     this.#isResting = false;
+    if (ended.kind === "replaced") await this.#host.takeAnotherIdentity();
   }
 
   /** Waits for someone to want another try. */
   async #stop(code: string, message: string): Promise<void> {
     this.#tell({ kind: "refused", code, message });
     this.#isResting = true;
-    await this.#attempt(() => new Promise<Ended>(() => {}));
+    const ended = await this.#attempt(() => new Promise<Ended>(() => {}));
     this.#isResting = false;
+    if (ended.kind === "replaced") await this.#host.takeAnotherIdentity();
   }
 
   /** Does something that can be interrupted. */

@@ -6,16 +6,7 @@
  * client goes from one to the other and back without losing or doubling anything.
  */
 import { problemRemedy } from "./code.ts";
-import {
-  decodePoll,
-  decodeSnapshot,
-  encodeBatch,
-  type Problem,
-  parsePeople,
-  parsePosted,
-  parseSession,
-  type Welcome,
-} from "./codec.ts";
+import { decodePoll, decodeSnapshot, parsePeople } from "./codec.ts";
 import {
   ask,
   type Endpoint,
@@ -27,9 +18,10 @@ import {
   readText,
 } from "./http.ts";
 import { POLL_WAIT_MAX_S } from "./limits.ts";
-import type { Batch } from "./outbox.ts";
 import { formatPosition } from "./position.ts";
-import { again, type Ended, endedBy, type Session } from "./session.ts";
+import { endedByProblem, openSession, Poster } from "./poster.ts";
+import { again, type Ended, type Session } from "./session.ts";
+import { sleep } from "./sleep.ts";
 
 /** The pause after a poll that came back empty sooner than it should, in ms: a proxy may answer for the server. */
 const EMPTY_PAUSE_MS = 250;
@@ -47,10 +39,8 @@ export class PollRun {
   readonly #pollMs: number;
   readonly #abort = new AbortController();
   #heard = performance.now();
-  #isPosting = false;
-  #postTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #poster: Poster;
   #resolve: (ended: Ended) => void = () => {};
-  #isOpen = false;
   /** Why it ended; never rejects. */
   readonly ended: Promise<Ended>;
 
@@ -62,16 +52,11 @@ export class PollRun {
     this.ended = new Promise((resolve) => {
       this.#resolve = resolve;
     });
+    this.#poster = new Poster(endpoint, session, this.#abort.signal, (ended) => this.end(ended));
     void this.#run();
   }
 
-  /** Whether the server answered. */
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
   end(ended: Ended): void {
-    clearTimeout(this.#postTimer);
     this.#session.sendBy(null);
     this.#abort.abort();
     this.#resolve(ended);
@@ -96,9 +81,8 @@ export class PollRun {
       this.end(ended);
       return;
     }
-    this.#isOpen = true;
-    this.#session.sendBy(() => this.#post());
-    this.#post();
+    this.#session.sendBy(() => this.#poster.send());
+    this.#poster.send();
     void this.#askForPeople();
     await this.#poll();
   }
@@ -161,91 +145,6 @@ export class PollRun {
     return this.#session.onReset(snapshot.position, snapshot.records, false);
   }
 
-  /** Sends one batch after the other, for as long as there are any. */
-  async #post(): Promise<void> {
-    if (this.#isPosting) return;
-    clearTimeout(this.#postTimer);
-    this.#isPosting = true;
-    const { signal } = this.#abort;
-    while (!signal.aborted) {
-      if (this.#session.takeNewProfile()) {
-        // The answer says nothing that is not known; a failure shows itself elsewhere.
-        await openSession(this.#endpoint, this.#session, signal);
-        continue;
-      }
-      const now = performance.now();
-      const next = this.#session.outbox.next(now);
-      if (next.kind === "batch") {
-        const answer = await ask(
-          {
-            method: "POST",
-            url: this.#endpoint.url("draws"),
-            accept: JSON_TYPE,
-            credentials: this.#session.credentials,
-            contentType: MSGPACK,
-            body: encodeBatch(next.batch.draws),
-            n: next.batch.n,
-            timeout: REQUEST_TIMEOUT_MS,
-          },
-          signal,
-        );
-        if (signal.aborted) break;
-        const ended = this.#onAnswer(next.batch, answer);
-        if (ended !== null) {
-          this.end(ended);
-          break;
-        }
-        continue;
-      }
-      if (next.kind === "wait") {
-        this.#postTimer = setTimeout(() => void this.#post(), Math.max(next.at - now, 0) + 1);
-      }
-      break;
-    }
-    this.#isPosting = false;
-  }
-
-  /** Takes the answer to a batch. */
-  #onAnswer(batch: Batch, answer: Outcome): Ended | null {
-    const now = performance.now();
-    if (answer.kind === "none") return again(answer.why, null);
-    if (answer.kind === "answer") {
-      this.#heard = now;
-      // Anybody can answer with 200; a server says what it stored.
-      if (readText(parsePosted, answer.body) === null) return again("the server's answer cannot be read", null);
-      this.#session.onAck(batch.lastN, now);
-      return null;
-    }
-    const { problem } = answer;
-    // A proxy has a limit of its own on what may be sent, and no code for it.
-    const code = problem.code ?? (problem.status === 413 ? "too_large" : null);
-    if (code === null) return again(problem.message, problem.retryMs);
-    let n: number | null = null;
-    switch (problemRemedy(code, problem.status)) {
-      case "renumber":
-        n = problem.expected;
-        break;
-      case "retry":
-        n = batch.n;
-        break;
-      case "drop":
-      case "giveUp":
-        if (problem.index !== null) {
-          n = batch.n + problem.index;
-        } else if (batch.draws.length === 1) {
-          n = batch.n;
-        } else {
-          this.#session.onRefusedSomewhere(batch.lastN);
-          return null;
-        }
-        break;
-      default:
-        return endedByProblem(problem);
-    }
-    if (n === null) return endedByProblem(problem);
-    return this.#session.onError(code, problem.message, problem.retryMs, n, now);
-  }
-
   /** A socket is told who is here; a poll has to ask. */
   async #askForPeople(): Promise<void> {
     const { signal } = this.#abort;
@@ -272,50 +171,4 @@ export class PollRun {
       this.#abort.signal,
     );
   }
-}
-
-/** `POST sessions`: resumes the ticket's client, or makes a new one without a ticket. */
-export async function openSession(
-  endpoint: Endpoint,
-  session: Session,
-  signal: AbortSignal,
-): Promise<Welcome | Ended> {
-  const { profile } = session;
-  const answer = await ask(
-    {
-      method: "POST",
-      url: endpoint.url("sessions"),
-      accept: JSON_TYPE,
-      credentials: session.credentials,
-      contentType: JSON_TYPE,
-      body: JSON.stringify(profile === null ? {} : { profile: [profile.name, profile.rgba] }),
-      timeout: REQUEST_TIMEOUT_MS,
-    },
-    signal,
-  );
-  if (answer.kind === "none") return again(answer.why, null);
-  if (answer.kind === "problem") return endedByProblem(answer.problem);
-  return readText(parseSession, answer.body) ?? again("the server's answer cannot be read", null);
-}
-
-/** What a problem means for a whole session. One that is not ours was said by something on the way. */
-export function endedByProblem(problem: Problem): Ended {
-  const { code, message, retryMs } = problem;
-  return code === null
-    ? again(message, retryMs)
-    : endedBy(problemRemedy(code, problem.status), code, message, retryMs);
-}
-
-/** Waits that many ms, or until the signal. */
-export function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done);
-    if (signal.aborted) done();
-  });
 }

@@ -79,8 +79,8 @@ export interface Listener {
   onWelcome(welcome: Welcome): void;
   /** The next records of the log, each once. */
   onRecords(records: readonly LogRecord[]): void;
-  /** Forget the board; these records draw it. */
-  onReset(records: readonly LogRecord[]): void;
+  /** Forget the board; these records draw it as of that position. */
+  onReset(records: readonly LogRecord[], position: Position): void;
   onRefused(refused: readonly Refused[]): void;
   /** The outbox changed: there may be something to save, to send or to tell. */
   onOutbox(): void;
@@ -267,7 +267,7 @@ export class Session {
     const reset = this.replica.onReset(position, records, more);
     if (reset instanceof OutOfOrder) return again(reset.why, null);
     if (reset !== null) {
-      this.#listener.onReset(reset.records);
+      this.#listener.onReset(reset.records, position);
       if (reset.newEpoch) {
         // The store may have lost what it acked, also where no welcome comes to say so.
         this.outbox.offerKept();
