@@ -2,10 +2,10 @@
  * The author: what this participant draws. Holds the outbox, the history and the identity that they are saved under
  * together, so that no two of them disagree, and shows own draws on the board before the log has them.
  */
-import { SELF } from "./board.ts";
+import { SELF } from "./stroke.ts";
 import type { Draw, StrokeName, Style } from "./draw.ts";
-import { History } from "./history.ts";
-import type { LiveBoard, OwnDraw } from "./live-board.ts";
+import { History, type HistoryState } from "./history.ts";
+import type { LiveBoard } from "./live-board.ts";
 import { type DrawId, Outbox, type Pushed, type Refused } from "./outbox.ts";
 import { type Identity, LeaseLost, type Storage } from "./storage.ts";
 
@@ -37,6 +37,7 @@ export class Author {
   /** The newest save, which may still go on; never rejects. */
   #saving: Promise<void> = Promise.resolve();
   #saveQueued = false;
+  #savedHistory: HistoryState | null = null;
   /** Hidden by the gesture that goes on; `null` between gestures. */
   #group: DrawId[] | null = null;
 
@@ -146,12 +147,7 @@ export class Author {
 
   /** Shows what the outbox holds and the log lacks. */
   syncBoard(): void {
-    this.#board.sync(this.ownDraws());
-  }
-
-  /** All that the outbox holds, as the board takes it. */
-  *ownDraws(): Iterable<OwnDraw> {
-    for (const { id, n, draw } of this.outbox.draws()) yield { id, n, draw: this.#named(draw) };
+    this.#board.sync(this.outbox.draws());
   }
 
   /** The outbox changed by what the connection told it. */
@@ -163,6 +159,7 @@ export class Author {
   async takeAnotherIdentity(): Promise<void> {
     this.#stopHearing();
     this.#identity = null;
+    this.#savedHistory = null;
     this.outbox.onTakenOver();
     this.#adopt(await this.#storage.claim(this.#room, true));
     this.syncBoard();
@@ -191,8 +188,9 @@ export class Author {
     const pushed = this.outbox.push(draw);
     switch (pushed.kind) {
       case "taken": {
-        const n = this.outbox.numberOf(pushed.id);
-        if (n !== null) this.#board.push({ id: pushed.id, n, draw: this.#named(draw) });
+        // As the outbox means it: a stroke may go on as another one.
+        const own = this.outbox.draw(pushed.id);
+        if (own !== null) this.#board.push(own);
         break;
       }
       case "full": {
@@ -205,37 +203,17 @@ export class Author {
         this.#host.onRefused({ code: "too_large", message });
         break;
       }
+      case "invalid":
+        this.#host.onRefused({ code: "invalid_draw", message: "no server would take this draw" });
+        break;
       case "pointless":
         break;
     }
     return pushed;
   }
 
-  /** With names as the board knows them: the outbox has its own for one's own draws. */
-  #named(draw: Draw): Draw {
-    if (draw.kind === "erase") {
-      const strokes = draw.strokes.flatMap((name): readonly StrokeName[] => {
-        if (name[0] !== SELF) return [name];
-        const names = this.outbox.namesOfStroke(name[1]);
-        return names.length > 0 ? names : [name];
-      });
-      return { kind: "erase", strokes };
-    }
-    if (draw.kind === "revoke") {
-      const draws = draw.draws.flatMap((name) => {
-        if (name[0] !== SELF) return [name];
-        const n = this.outbox.numberOf(name[1]);
-        const known = n === null ? this.outbox.nameOf(name[1]) : ([SELF, n] as const);
-        return known === null ? [] : [known];
-      });
-      return { kind: "revoke", draws };
-    }
-    return draw;
-  }
-
   #shows(stroke: number): boolean {
-    const names = this.outbox.namesOfStroke(stroke);
-    return [[SELF, stroke] as const, ...names].some((name) => this.#board.find(name) !== undefined);
+    return this.outbox.namesOfStroke(stroke).some((name) => this.#board.find(name) !== undefined);
   }
 
   #changed(): void {
@@ -255,7 +233,11 @@ export class Author {
     if (identity === null) return;
     const changes = this.outbox.changes();
     if (changes === null) return;
-    const save = identity.save({ ...changes, history: this.#history.state() });
+    const history = this.#history.state();
+    const was = this.#savedHistory;
+    const isSame = was !== null && was.done === history.done && was.undone === history.undone;
+    this.#savedHistory = history;
+    const save = identity.save({ ...changes, history: isSame ? null : history });
     this.#saving = save.then(
       () => {
         if (this.#identity !== identity) return;

@@ -4,13 +4,13 @@ import type { Picture } from "./board.ts";
 import { Connection } from "./connection.ts";
 import type { Participant, Profile, Role, SessionLimits, StrokeName, Style } from "./draw.ts";
 import { Emitter } from "./emitter.ts";
-import { type Page, readHistory } from "./pages.ts";
 import { Endpoint } from "./http.ts";
 import { LiveBoard } from "./live-board.ts";
 import { Orphans } from "./orphans.ts";
 import { browserPage } from "./page.ts";
 import { type Listener, Session } from "./session.ts";
 import { Storage } from "./storage.ts";
+import { type LogPage, readTimeline } from "./timeline.ts";
 import { onWakeups } from "./wakeups.ts";
 
 /** How to reach a room. */
@@ -129,9 +129,15 @@ export class Client {
     // The author needs someone to tell before there is a client, and has nothing to say until then.
     let client: Client | undefined;
     const author = await Author.open(storage, room, board, {
-      onChanged: () => client?.#onOutbox(),
-      onRefused: (refused) => client?.#emitter.emit("refused", refused),
-      onTakenOver: () => client?.#connection.onTakenOver(),
+      onChanged: () => {
+        if (client !== undefined) client.#onOutbox();
+      },
+      onRefused: (refused) => {
+        if (client !== undefined) client.#emitter.emit("refused", refused);
+      },
+      onTakenOver: () => {
+        if (client !== undefined) client.#connection.onTakenOver();
+      },
     });
     client = new Client(options, endpoint, storage, board, author);
     return client;
@@ -278,8 +284,8 @@ export class Client {
    * The whole log so far, in order, page by page, for a time-lapse. `head` tells how many there will be. Throws an
    * `Error` when the server cannot be reached, and when the signal aborts.
    */
-  history(signal?: AbortSignal): AsyncIterable<Page> {
-    return readHistory(this.#endpoint, this.#token, signal ?? new AbortController().signal);
+  history(signal?: AbortSignal): AsyncIterable<LogPage> {
+    return readTimeline(this.#endpoint, this.#token, signal ?? new AbortController().signal);
   }
 
   /** Resolves when all that was drawn up to now is stored or refused. Rejects when the client is closed before. */
@@ -322,7 +328,7 @@ export class Client {
         const storedN = epoch === this.#welcomed.epoch ? this.#welcomed.lastN : 0;
         this.#board.beginReset();
         this.#board.addReset(records);
-        this.#board.finishReset(this.#author.ownDraws(), storedN);
+        this.#board.finishReset(this.#author.outbox.draws(), storedN);
         this.#tell();
       },
       onRefused: (refused) => this.#author.onRefused(refused),

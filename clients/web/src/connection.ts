@@ -63,7 +63,7 @@ export class Connection {
 
   /** Connects, and stays connected until it is closed. Never rejects. */
   async keep(): Promise<void> {
-    let carried: Moved | null = null;
+    let carried: Moved | null = null as Moved | null;
     while (!this.#isClosed) {
       const began = performance.now();
       const hadTicket = this.#session.outbox.ticket !== null;

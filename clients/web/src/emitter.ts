@@ -4,8 +4,8 @@ export class Emitter<Events> {
 
   /** Calls back on every such event. Returns how to end that. */
   on<K extends keyof Events>(event: K, listener: (value: Events[K]) => void): () => void {
-    this.#listeners[event] ??= new Set();
-    const listeners = this.#listeners[event];
+    const listeners = this.#listeners[event] ?? new Set<(value: Events[K]) => void>();
+    this.#listeners[event] = listeners;
     // A function of its own each time, so that who subscribes twice also hears twice.
     const own = (value: Events[K]) => listener(value);
     listeners.add(own);

@@ -56,13 +56,9 @@ export class Orphans {
       const identity = await this.#storage.claimOrphan(this.#room);
       if (identity === null) return;
       const done = await new Orphan(identity, this.#endpoint, this.#token()).post(this.#closing.signal);
-      if (done) {
-        await identity.delete();
-      } else {
-        // The server is not to be had now; the others would fare no better.
-        await identity.release();
-        return;
-      }
+      await identity.release();
+      // Else the server is not to be had now, and the others would fare no better.
+      if (!done) return;
     }
   }
 }

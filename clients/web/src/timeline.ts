@@ -1,4 +1,4 @@
-/** Pages of a room's history: the whole log, read from its start without taking part. */
+/** The timeline: a room's whole log, page by page from its start, read without taking part. */
 import { Backoff } from "./backoff.ts";
 import { decodePoll } from "./codec.ts";
 import type { LogRecord } from "./draw.ts";
@@ -12,7 +12,7 @@ const RETRY_FIRST_MS = 250;
 const RETRY_MAX_MS = 4_000;
 
 /** Some records of the log. */
-export interface Page {
+export interface LogPage {
   /** The number of the first. */
   readonly first: number;
   readonly records: readonly LogRecord[];
@@ -21,11 +21,11 @@ export interface Page {
 }
 
 /** The log so far, in order. Throws an `Error` when a page is not to be had, or when the signal aborts. */
-export async function* readHistory(
+export async function* readTimeline(
   endpoint: Endpoint,
   token: string | null,
   signal: AbortSignal,
-): AsyncGenerator<Page, void, void> {
+): AsyncGenerator<LogPage, void, void> {
   let after = "0";
   for (;;) {
     const { page, next } = await readPage(endpoint, token, after, signal);
@@ -42,7 +42,7 @@ async function readPage(
   token: string | null,
   after: string,
   signal: AbortSignal,
-): Promise<{ readonly page: Page; readonly next: string | null }> {
+): Promise<{ readonly page: LogPage; readonly next: string | null }> {
   const query = new URLSearchParams({ after, wait: "0", limit: String(POLL_RECORDS_MAX) });
   const backoff = new Backoff(RETRY_FIRST_MS, RETRY_MAX_MS);
   // A poll with a ticket would count as being here.
