@@ -37,6 +37,8 @@ export class Connection {
   /** Ends the attempt or wait that goes on, as that. */
   #interrupt: ((ended: Ended) => void) | null = null;
   #attemptBegan = 0;
+  /** An open socket to go on with. */
+  #carried: Moved | null = null;
   #isResting = false;
   #isClosed = false;
   /** The connection was live, and only moves to another socket: nobody is to be told. */
@@ -63,13 +65,13 @@ export class Connection {
 
   /** Connects, and stays connected until it is closed. Never rejects. */
   async keep(): Promise<void> {
-    let carried: Moved | null = null as Moved | null;
     while (!this.#isClosed) {
       const began = performance.now();
       const hadTicket = this.#session.outbox.ticket !== null;
-      const isSocket: boolean = carried?.socket != null || this.#choice.usesSockets;
-      const ended: Ended = isSocket ? await this.#bySocket(carried) : await this.#byPolling();
-      carried = null;
+      const carried = this.#carried;
+      this.#carried = null;
+      const isSocket = carried !== null || this.#choice.usesSockets;
+      const ended = isSocket ? await this.#bySocket(carried) : await this.#byPolling();
       this.#run = null;
       this.#session.onDisconnected();
       const now = performance.now();
@@ -78,7 +80,7 @@ export class Connection {
       if (isSocket) this.#choice.onSocketEnded(lived, ended.kind === "lost" && ended.blame, now);
       if (this.#isClosed) return;
       if (ended.kind === "moved") {
-        carried = ended;
+        this.#carried = ended.socket === null ? null : ended;
         this.#isMoving = this.#state.kind === "live";
         continue;
       }
