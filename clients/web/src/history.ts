@@ -1,7 +1,7 @@
 /** History: what undo and redo go through; one's own actions only, so that nobody's ink is touched but one's own. */
-import { SELF } from "./board.ts";
 import type { Draw } from "./draw.ts";
 import type { DrawId, Pushed, Refused } from "./outbox.ts";
+import { SELF } from "./stroke.ts";
 
 /** Actions that can be undone at most; beyond it the oldest can no longer be. */
 export const ACTIONS_MAX = 200;
@@ -119,10 +119,10 @@ export class History {
           ? { kind: "erase", strokes: [[SELF, action.stroke]] }
           : { kind: "revoke", draws: action.draws.map((id) => [SELF, id]) },
       );
-      if (pushed.kind !== "taken" && pushed.kind !== "pointless") return false;
+      if (pushed.kind === "full" || pushed.kind === "too_large") return false;
       this.#done = this.#done.filter((other) => other !== action);
       this.#aside = null;
-      if (pushed.kind === "pointless") continue;
+      if (pushed.kind !== "taken") continue;
       this.#undone = [...this.#undone, { ...action, undo: pushed.id, redo: null }].slice(-ACTIONS_MAX);
       return true;
     }
@@ -135,9 +135,9 @@ export class History {
       const { undo } = action;
       const pushed: Pushed =
         undo === null ? { kind: "pointless" } : push({ kind: "revoke", draws: [[SELF, undo]] });
-      if (pushed.kind !== "taken" && pushed.kind !== "pointless") return false;
+      if (pushed.kind === "full" || pushed.kind === "too_large") return false;
       this.#undone = this.#undone.slice(0, -1);
-      if (pushed.kind === "pointless") continue;
+      if (pushed.kind !== "taken") continue;
       this.#done = [...this.#done, { ...action, redo: pushed.id }].slice(-ACTIONS_MAX);
       return true;
     }

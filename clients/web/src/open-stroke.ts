@@ -1,5 +1,6 @@
 /** An open stroke: one of one's own that has no end yet, and where its pen is. */
-import { Channel, type Draw, type Style } from "./draw.ts";
+import type { Draw, Style } from "./draw.ts";
+import { valuesPerPoint } from "./record.ts";
 
 type Begin = Extract<Draw, { kind: "begin" }>;
 type Extend = Extract<Draw, { kind: "extend" }>;
@@ -18,12 +19,6 @@ export interface OpenStroke {
   readonly era: number;
 }
 
-/** Integers per point. */
-function stride(channels: number): number {
-  const has = (channel: number, values: number) => ((channels & channel) === 0 ? 0 : values);
-  return 2 + has(Channel.PRESSURE, 1) + has(Channel.TIME, 1) + has(Channel.TILT, 2);
-}
-
 /** Where the pen is after a begin. */
 export function penAfterBegin(draw: Begin): PenState {
   const { style, channels } = draw;
@@ -37,7 +32,7 @@ export function penAfterExtend(draw: Extend, pen: PenState): PenState {
 
 function moved(pen: PenState, points: readonly number[]): PenState {
   let { x, y } = pen;
-  for (let at = 0; at < points.length; at += stride(pen.channels)) {
+  for (let at = 0; at < points.length; at += valuesPerPoint(pen.channels)) {
     x += points[at] ?? 0;
     y += points[at + 1] ?? 0;
   }
@@ -48,7 +43,7 @@ function moved(pen: PenState, points: readonly number[]): PenState {
 export function beginAnew(draw: Extend, pen: PenState): Begin {
   const [dx = 0, dy = 0, ...rest] = draw.points;
   // A begin needs a point, and an end that came alone has none: the pen's own, with nothing on its channels.
-  const others = draw.points.length > 0 ? rest : Array<number>(stride(pen.channels) - 2).fill(0);
+  const others = draw.points.length > 0 ? rest : Array<number>(valuesPerPoint(pen.channels) - 2).fill(0);
   const points = [pen.x + dx, pen.y + dy, ...others];
   return {
     kind: "begin",

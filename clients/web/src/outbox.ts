@@ -20,11 +20,13 @@
  * Draws are kept as they were meant, not as bytes: an erase may name a stroke of one's own and a revoke a draw of
  * one's own whose client id or number is not settled before it is sent.
  */
-import { SELF } from "./board.ts";
 import { encodeDraw } from "./codec.ts";
 import type { Draw, DrawName, SessionLimits, StrokeName } from "./draw.ts";
+import { FRAME_BYTES } from "./frame.ts";
 import { Names, type NamesState } from "./names.ts";
 import { beginAnew, type OpenStroke, type PenState, penAfterBegin, penAfterExtend } from "./open-stroke.ts";
+import { measure, type Namer, namesOwn, type OwnDraw, resolve } from "./own-draw.ts";
+import { SELF } from "./stroke.ts";
 
 /** Draws that wait for an ack at most. */
 export const PENDING_DRAWS_MAX = 65_536;
@@ -38,13 +40,9 @@ export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 export const BATCH_DRAWS_MAX = 512;
 /** Bytes of one message at most, also when the server sets no limit. */
 export const BATCH_BYTES_MAX = 256 * 1024;
-/** What a batch's message holds beside its draws, in bytes: heads of two arrays, the tag and `n`. */
-export const FRAME_BYTES = 1 + 1 + 9 + 5;
 /** Strokes that are being drawn at once at most; of more the oldest can no longer be extended. */
 const OPEN_STROKES_MAX = 1024;
-/** Stand for names that are not settled yet when a draw's length is taken: none is longer. */
-const LONGEST_CLIENT = 2 ** 48 - 1;
-const LONGEST_NUMBER = Number.MAX_SAFE_INTEGER;
+const UNREADABLE = encodeDraw({ kind: "opaque", data: new Uint8Array() });
 
 /**
  * Names one draw of one's own: 1, 2, 3… in the order of {@link Outbox.push}, also over reloads. It is not the draw's
@@ -61,7 +59,9 @@ export type Pushed =
   /** It breaks an announced limit. */
   | { readonly kind: "too_large"; readonly bytes: number; readonly max: number }
   /** It can have no effect: an extend of a stroke that was refused or is closed, a revoke of what was refused. */
-  | { readonly kind: "pointless" };
+  | { readonly kind: "pointless" }
+  /** No server would take it: a coordinate that is no integer or out of range, for example. */
+  | { readonly kind: "invalid" };
 
 /** Draws to send in one message; numbers `n` to `lastN`. */
 export interface Batch {
@@ -207,7 +207,8 @@ export class Outbox {
   #restore(state: OutboxState, draws: readonly QueuedDraw[], now: number): void {
     for (const { id, draw, pen } of draws) {
       this.#follow(draw, pen ?? null);
-      const { bytes, encoded } = this.#size(draw);
+      // One that cannot be read any more still has its number.
+      const { bytes, encoded } = this.#size(draw) ?? { bytes: UNREADABLE.length, encoded: UNREADABLE };
       this.#entries.push({ id, draw, pen: pen ?? null, bytes, encoded, storedAt: null, savedIn: 0 });
       this.#pendingBytes += bytes;
     }
@@ -225,7 +226,9 @@ export class Outbox {
   push(draw: Draw): Pushed {
     const meant = this.#meant(draw);
     if (meant === null) return { kind: "pointless" };
-    const { bytes, encoded } = this.#size(meant.draw);
+    const size = this.#size(meant.draw);
+    if (size === null) return { kind: "invalid" };
+    const { bytes, encoded } = size;
     const tooLarge = this.#tooLarge(bytes);
     if (tooLarge !== null) return { kind: "too_large", bytes, max: tooLarge };
     if (this.pending >= PENDING_DRAWS_MAX || this.#pendingBytes + bytes > PENDING_BYTES_MAX) {
@@ -321,9 +324,23 @@ export class Outbox {
     return this.#ticket;
   }
 
-  /** The draws that are here, oldest first: kept ones, and those that wait. */
-  *draws(): Iterable<{ readonly id: DrawId; readonly draw: Draw; readonly stored: boolean }> {
-    for (const { id, draw, storedAt } of this.#entries) yield { id, draw, stored: storedAt !== null };
+  /**
+   * The draws that are here, oldest first: kept ones, and those that wait. As they would be sent now, with SELF for a
+   * client id that is not known yet.
+   */
+  *draws(): Iterable<OwnDraw> {
+    for (const [index, entry] of this.#entries.entries()) yield this.#own(entry, this.#first + index);
+  }
+
+  /** That draw, if it is here. */
+  draw(id: DrawId): OwnDraw | null {
+    const index = this.#find(id);
+    const entry = index === null ? undefined : this.#entries[index];
+    return entry && index !== null ? this.#own(entry, this.#first + index) : null;
+  }
+
+  #own({ id, draw, storedAt }: Entry, n: number): OwnDraw {
+    return { id, n, draw: resolve(draw, this.#namer, this.#client ?? SELF, n), stored: storedAt !== null };
   }
 
   /** What changed since the last call, to be saved in one transaction; `null` when nothing did. */
@@ -550,7 +567,10 @@ export class Outbox {
   }
 
   #replace(entry: Entry, draw: Draw): void {
-    const { bytes, encoded } = this.#size(draw);
+    const size = this.#size(draw);
+    // Out of range: it has no effect as an extend either.
+    if (size === null) return;
+    const { bytes, encoded } = size;
     this.#pendingBytes += bytes - entry.bytes;
     Object.assign(entry, { draw, pen: null, bytes, encoded } satisfies Partial<Entry>);
     this.#put.set(entry.id, entry);
@@ -561,21 +581,26 @@ export class Outbox {
     return this.#entries[this.#index(n)]?.id ?? null;
   }
 
-  /** What others call that draw of one's own; `null` when it was refused, is forgotten, or has no client id yet. */
-  nameOf(id: DrawId): DrawName | null {
-    const index = this.#find(id);
-    if (index === null) return this.#names.ofDraw(id);
-    return this.#client === null ? null : [this.#client, this.#first + index];
-  }
+  /** What others call one's own; with SELF for a client id that is not known yet. */
+  readonly #namer: Namer = {
+    nameOfDraw: (id) => {
+      const index = this.#find(id);
+      return index === null ? this.#names.ofDraw(id) : [this.#client ?? SELF, this.#first + index];
+    },
+    // Two names when the client id changed in mid-stroke.
+    namesOfStroke: (stroke) => {
+      const names = this.#names.ofStroke(stroke);
+      if (this.#begun.has(stroke)) names.push([this.#client ?? SELF, stroke]);
+      return names;
+    },
+  };
 
   /**
-   * What others call that stroke of one's own: nothing while that is not known, and two names when the client id changed
-   * in mid-stroke.
+   * The names of a stroke of one's own on the board: none when it was refused or is forgotten, two when the client id
+   * changed in mid-stroke.
    */
   namesOfStroke(stroke: number): readonly StrokeName[] {
-    const names = this.#names.ofStroke(stroke);
-    if (this.#client !== null && this.#begun.has(stroke)) names.push([this.#client, stroke]);
-    return names;
+    return this.#namer.namesOfStroke(stroke);
   }
 
   get #last(): number {
@@ -605,45 +630,14 @@ export class Outbox {
     });
   }
 
-  #size(draw: Draw): { bytes: number; encoded: Uint8Array | null } {
-    const isOwn = ([author]: readonly [number, number]) => author === SELF;
-    const longest = (name: readonly [number, number]): readonly [number, number] =>
-      isOwn(name) ? [LONGEST_CLIENT, LONGEST_NUMBER] : name;
-    if (draw.kind === "erase" && draw.strokes.some(isOwn)) {
-      return {
-        bytes: encodeDraw({ kind: "erase", strokes: draw.strokes.map(longest) }).length,
-        encoded: null,
-      };
-    }
-    if (draw.kind === "revoke" && draw.draws.some(isOwn)) {
-      return { bytes: encodeDraw({ kind: "revoke", draws: draw.draws.map(longest) }).length, encoded: null };
-    }
-    const encoded = encodeDraw(draw);
-    return { bytes: encoded.length, encoded };
+  /** Its length in bytes, and the bytes where they are settled; `null` when no server would take it. */
+  #size(draw: Draw): { bytes: number; encoded: Uint8Array | null } | null {
+    const encoded = measure(draw);
+    return encoded && { bytes: encoded.length, encoded: namesOwn(draw) ? null : encoded };
   }
 
-  /** Its bytes as number `n` of the present client. */
-  #encode(entry: Entry, n: number): Uint8Array {
-    if (entry.encoded) return entry.encoded;
-    const { draw } = entry;
-    const client = this.#client ?? LONGEST_CLIENT;
-    if (draw.kind === "erase") {
-      const strokes = draw.strokes.flatMap(([author, stroke]): readonly StrokeName[] => {
-        if (author !== SELF) return [[author, stroke]];
-        const names = this.namesOfStroke(stroke);
-        return names.length > 0 ? names : [[client, stroke]];
-      });
-      return encodeDraw({ kind: "erase", strokes });
-    }
-    if (draw.kind === "revoke") {
-      const names = draw.draws.flatMap(([author, id]): DrawName[] => {
-        const name = author === SELF ? this.nameOf(id) : ([author, id] as const);
-        return name ? [name] : [];
-      });
-      // A revoke that names itself changes nothing, and one that names nothing is invalid.
-      return encodeDraw({ kind: "revoke", draws: names.length > 0 ? names : [[client, n]] });
-    }
-    return encodeDraw(draw);
+  #encode({ draw, encoded }: Entry, n: number): Uint8Array {
+    return encoded ?? encodeDraw(resolve(draw, this.#namer, this.#client ?? 0, n));
   }
 
   #tooLarge(bytes: number): number | null {
