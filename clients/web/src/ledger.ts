@@ -56,8 +56,13 @@ export class Ledger {
    * @param reuse the line that this record's begin made when it was not yet in the log; it has been taken back
    */
   record({ author, n, at, draw }: LogRecord, reuse?: Line): void {
-    if (n > this.newestOf(author)) this.newest.set(author, n);
+    this.passed(author, n);
     if (draw) this.apply(author, n, at, draw, reuse);
+  }
+
+  /** Notes that the log has a record. */
+  passed(author: number, n: number): void {
+    if (n > this.newestOf(author)) this.newest.set(author, n);
   }
 
   /** The largest `n` that the log has of an author; 0 for none. */

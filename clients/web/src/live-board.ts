@@ -3,10 +3,10 @@
  *
  * At any time it shows what a {@link Board} of the log, followed by one's own pending draws in their order, would show.
  * To get there, pending draws are taken back before the log grows and applied again on top of it. That costs what the
- * pending draws cost, once per batch of records; and they are few, unless one was offline. Of a stroke that merely changed
- * from pending to confirmed nobody is told.
+ * pending draws cost, once per batch of records, and is left out for what cannot disturb them: the next own record that
+ * comes back, and more points of others. Of a stroke that merely changed from pending to confirmed nobody is told.
  */
-import type { Draw, LogRecord, StrokeName } from "./draw.ts";
+import type { Draw, LogRecord, StrokeName, Style } from "./draw.ts";
 import { Ledger, type Line, type Undo } from "./ledger.ts";
 import { type Change, Listeners, type Picture, SELF, type Stroke } from "./stroke.ts";
 
@@ -30,6 +30,8 @@ interface Pending {
   /** How to take it back; `null` while it changes nothing. */
   undo: Undo | null;
 }
+
+type Pointed = { readonly points: readonly number[]; readonly end: boolean };
 
 /** How a line looked, from the first value that pending draws put there. */
 interface Tail {
@@ -65,9 +67,13 @@ export class LiveBoard implements Picture {
 
   /** Takes the next records of the log, in order. Those that are one's own are no longer pending. */
   apply(records: readonly LogRecord[]): void {
-    this.rebase(() => {
-      for (const record of records) this.ledger.record(record, this.confirm(record));
-    });
+    const disturbing = records.findIndex((record) => !this.applyBelow(record));
+    if (disturbing < 0) this.settle();
+    else {
+      this.rebase(() => {
+        for (const record of records.slice(disturbing)) this.ledger.record(record, this.confirm(record));
+      });
+    }
   }
 
   /** Shows a draw of one's own, the newest. Costs only its own points. */
@@ -137,6 +143,24 @@ export class LiveBoard implements Picture {
     this.listeners.tell({ reset: true, appeared: this.ledger.strokes(), grown: [], vanished: [] });
   }
 
+  /** Takes a record that leaves the pending draws as they are; `false`, and nothing is done, if it may not. */
+  private applyBelow(record: LogRecord): boolean {
+    const { author, n, at, draw } = record;
+    const [first] = this.pending;
+    if (author !== this.self) {
+      // Pending draws neither extend others' strokes nor see their points.
+      if (first && draw && draw.kind !== "extend") return false;
+      this.ledger.record(record);
+      return true;
+    }
+    // The log followed by the pending draws is the same sequence as before.
+    if (first?.n !== n || !draw || !isSameDraw(draw, this.resolveNames(first.draw))) return false;
+    if (first.undo?.kind === "begin") first.undo.line.stroke.at = at;
+    this.ledger.passed(author, n);
+    this.pending.shift();
+    return true;
+  }
+
   /** Changes what lies below the pending draws, or those themselves. */
   private rebase(change: () => void): void {
     const before = this.takeAllBack();
@@ -183,7 +207,7 @@ export class LiveBoard implements Picture {
     const behind = this.pending.findIndex((pending) => pending.n > n);
     const confirmed = this.pending.splice(0, behind < 0 ? this.pending.length : behind);
     const last = confirmed.at(-1);
-    return last?.n === n && last.line && draw && isSameBegin(draw, last.line.stroke) ? last.line : undefined;
+    return last?.n === n && last.line && draw && begins(draw, last.line.stroke) ? last.line : undefined;
   }
 
   private replacePending(draws: Iterable<OwnDraw>, storedN: number): void {
@@ -192,7 +216,7 @@ export class LiveBoard implements Picture {
     for (const { id, n, draw } of draws) {
       if (n <= storedN) continue;
       const line = lines.get(id) ?? null;
-      const keeps = line !== null && isSameBegin(draw, line.stroke);
+      const keeps = line !== null && begins(draw, line.stroke);
       this.pending.push({ id, n, draw, line: keeps ? line : null, undo: null });
     }
   }
@@ -226,9 +250,36 @@ function isSame({ values, closed }: Stroke, tail: Tail): boolean {
   return tail.values.every((value, index) => values[tail.from + index] === value);
 }
 
-function isSameBegin(draw: Draw, stroke: Stroke): boolean {
-  if (draw.kind !== "begin" || draw.stroke !== stroke.number || draw.channels !== stroke.channels)
-    return false;
+function isSameDraw(a: Draw, b: Draw): boolean {
+  switch (a.kind) {
+    case "begin":
+      return b.kind === "begin" && isSameBegin(a, b.stroke, b.channels, b.style) && isSamePoints(a, b);
+    case "extend":
+      return b.kind === "extend" && a.stroke === b.stroke && isSamePoints(a, b);
+    case "erase":
+      return b.kind === "erase" && isSameNames(a.strokes, b.strokes);
+    case "revoke":
+      return b.kind === "revoke" && isSameNames(a.draws, b.draws);
+    default:
+      return a.kind === b.kind;
+  }
+}
+
+function isSamePoints(a: Pointed, b: Pointed): boolean {
+  if (a.end !== b.end || a.points.length !== b.points.length) return false;
+  return a.points.every((value, index) => value === b.points[index]);
+}
+
+function isSameNames(a: readonly StrokeName[], b: readonly StrokeName[]): boolean {
+  return a.length === b.length && a.every(([author, of], at) => author === b[at]?.[0] && of === b[at]?.[1]);
+}
+
+function isSameBegin(draw: Draw, number: number, channels: number, style: Style): boolean {
+  if (draw.kind !== "begin" || draw.stroke !== number || draw.channels !== channels) return false;
   const { tool, rgba, width } = draw.style;
-  return tool === stroke.style.tool && rgba === stroke.style.rgba && width === stroke.style.width;
+  return tool === style.tool && rgba === style.rgba && width === style.width;
+}
+
+function begins(draw: Draw, { number, channels, style }: Stroke): boolean {
+  return isSameBegin(draw, number, channels, style);
 }
