@@ -18,16 +18,16 @@ export const INKS: readonly Ink[] = [
   { name: "Pink", rgba: 0xe64980ff },
 ];
 
-/** What people are told apart by. */
+/** What people are told apart by; white reads on all of them. */
 export const PEOPLE_COLOURS: readonly Ink[] = [
-  { name: "Red", rgba: 0xd6333fff },
-  { name: "Orange", rgba: 0xd9660aff },
-  { name: "Ochre", rgba: 0xb07d00ff },
-  { name: "Green", rgba: 0x2b8a3eff },
-  { name: "Teal", rgba: 0x0c8599ff },
-  { name: "Blue", rgba: 0x2b6fe0ff },
-  { name: "Violet", rgba: 0x7048e8ff },
-  { name: "Pink", rgba: 0xd6336cff },
+  { name: "Red", rgba: 0xc92a35ff },
+  { name: "Orange", rgba: 0xc2470cff },
+  { name: "Ochre", rgba: 0x8f6400ff },
+  { name: "Green", rgba: 0x24783aff },
+  { name: "Teal", rgba: 0x0b7285ff },
+  { name: "Blue", rgba: 0x2563d4ff },
+  { name: "Violet", rgba: 0x6741d9ff },
+  { name: "Pink", rgba: 0xc2255cff },
 ];
 
 /** `#rrggbb`, without alpha. */
@@ -44,7 +44,7 @@ export function fromHex(hex: string): number | null {
 /** The colour of somebody; those without one get theirs from their number, the same for everyone. */
 export function personColour(client: number, rgba: number): number {
   if ((rgba & 0xff) !== 0) return (rgba | 0xff) >>> 0;
-  return PEOPLE_COLOURS[client % PEOPLE_COLOURS.length]?.rgba ?? 0x2b6fe0ff;
+  return PEOPLE_COLOURS[client % PEOPLE_COLOURS.length]?.rgba ?? 0x2563d4ff;
 }
 
 /** Black or white, whichever reads better on that colour (WCAG 2.2, contrast ratio). */

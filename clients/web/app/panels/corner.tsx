@@ -56,7 +56,9 @@ export function Corner(props: {
 }
 
 function StatusWord({ state }: { readonly state: AppState }) {
-  const { tone, word } = statusOf(state.connection.value, state.saving.value, state.unsent.value);
+  // Who only watches has nothing to save.
+  const saving = state.role.value === 0 ? "unsure" : state.saving.value;
+  const { tone, word } = statusOf(state.connection.value, saving, state.unsent.value);
   const mark = tone === "good" ? <CheckIcon /> : tone === "busy" ? <span class="spinner" /> : <CloudOffIcon />;
   return (
     <span class={`status ${tone}`} title={word}>

@@ -109,6 +109,8 @@ export function Dialog(props: {
   useEffect(() => {
     const before = document.activeElement;
     own.current?.showModal();
+    // Not the first button: what is read out first is the title, and no key press answers by accident.
+    own.current?.focus({ preventScroll: true });
     return () => {
       if (before instanceof HTMLElement) before.focus({ preventScroll: true });
     };
@@ -117,6 +119,7 @@ export function Dialog(props: {
     <dialog
       ref={own}
       class={`dialog ${props.class ?? ""}`}
+      tabIndex={-1}
       aria-label={props.title}
       onClose={props.onClose}
       onPointerDown={(event) => {

@@ -67,10 +67,8 @@ export function offlineNotice(state: State, unsent: number, durable: boolean, no
 
 function keptWords(unsent: number, durable: boolean): string {
   if (unsent === 0) return durable ? "You can keep drawing." : "You can keep drawing, but leave this page open.";
-  const changes = plural(unsent, "change");
-  return durable
-    ? `${changes} kept on this device until it is back.`
-    : `${changes} unsent: lost if this page closes.`;
+  const changes = `${plural(unsent, "change")} ${unsent === 1 ? "is" : "are"}`;
+  return durable ? `${changes} kept on this device.` : `${changes} unsent, and lost if this page closes.`;
 }
 
 function againWords(retryAt: number, now: number): string {

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { defineConfig } from "vite";
 
 export default defineConfig({
@@ -8,7 +7,7 @@ export default defineConfig({
     {
       name: "fake-stage",
       enforce: "pre",
-      resolveId(id, importer) {
+      resolveId(id) {
         if (!id.endsWith("canvas/stage.ts") || process.env.REAL_STAGE) return null;
         return new URL("./fake-stage.ts", import.meta.url).pathname;
       },
