@@ -3,7 +3,14 @@
  * any ink, and is handed over, stroke by stroke, as soon as there is someone to take it. So it is added to the board
  * and never replaces what is there.
  */
-import { type Change, type Picture, SELF, Stroke, type StrokeName, type Style } from "../../src/index.ts";
+import {
+  type Change,
+  type Picture,
+  SELF,
+  type Stroke,
+  type StrokeName,
+  type Style,
+} from "../../src/index.ts";
 import { stride } from "./outline.ts";
 import type { Hand } from "./stage.ts";
 
@@ -24,7 +31,16 @@ export class EarlyInk implements Hand, Picture {
   begin(style: Style, channels: number, points: readonly number[]): number {
     const number = this.#next++;
     if (this.#strokes.size < STROKES_MAX) {
-      const stroke = new Stroke(SELF, number, style, channels, null, number);
+      const stroke: Stroke = {
+        author: SELF,
+        number,
+        style,
+        channels,
+        at: null,
+        order: number,
+        closed: false,
+        values: [],
+      };
       this.#strokes.set(number, { stroke, points: [] });
       this.#append(number, points);
       this.#tell({ appeared: [stroke] });

@@ -5,7 +5,7 @@ import {
   Channel,
   type Picture,
   SELF,
-  Stroke,
+  type Stroke,
   type StrokeName,
   type Style,
 } from "../../../src/index.ts";
@@ -45,9 +45,16 @@ class Sheet implements Picture {
     closed: boolean,
     order?: number,
   ): Stroke {
-    const stroke = new Stroke(author, this.#next++, style, channels, 0, order ?? this.#order++);
-    stroke.values.push(...values);
-    stroke.closed = closed;
+    const stroke: Stroke = {
+      author,
+      number: this.#next++,
+      style,
+      channels,
+      at: 0,
+      order: order ?? this.#order++,
+      closed,
+      values: [...values],
+    };
     this.all.push(stroke);
     this.all.sort((a, b) => a.order - b.order);
     return stroke;
