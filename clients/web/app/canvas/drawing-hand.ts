@@ -1,0 +1,145 @@
+/**
+ * The drawing hand: turns what the gesture decides into draws. Points wait for the end of a frame and go together;
+ * a stroke's end never waits, since a page may get no further frame.
+ */
+import type { StrokeName, Style } from "../../src/index.ts";
+import type { Point } from "./camera.ts";
+import { hits, wayBox } from "./eraser.ts";
+import type { Device } from "./gesture.ts";
+import { channelsOf, Ink, type PenPoint } from "./ink.ts";
+import type { Scene } from "./scene.ts";
+import type { Hand } from "./stage.ts";
+
+type Work =
+  | { readonly kind: "none" }
+  | { readonly kind: "ink"; readonly ink: Ink; readonly style: Style; stroke: number | null }
+  | { readonly kind: "eraser"; readonly radius: number; at: Point; readonly names: Map<string, StrokeName> };
+
+const NONE: Work = { kind: "none" };
+
+export class DrawingHand {
+  readonly #scene: Scene;
+  #hand: Hand;
+  #work: Work = NONE;
+
+  constructor(scene: Scene, hand: Hand) {
+    this.#scene = scene;
+    this.#hand = hand;
+  }
+
+  get busy(): boolean {
+    return this.#work.kind !== "none";
+  }
+
+  /** Draws with another hand from now on; a stroke that goes on has that number there. */
+  give(hand: Hand, number: (old: number) => number | undefined): void {
+    this.#hand = hand;
+    const work = this.#work;
+    if (work.kind === "ink" && work.stroke !== null) {
+      const taken = number(work.stroke);
+      if (taken === undefined) {
+        this.#work = NONE;
+      } else {
+        work.stroke = taken;
+        this.#hold(taken);
+      }
+    } else if (work.kind === "eraser") {
+      this.#hand.beginGroup();
+    }
+  }
+
+  beginInk(device: Device, style: Style, points: readonly PenPoint[]): void {
+    const [first] = points;
+    if (first) {
+      this.#work = { kind: "ink", ink: new Ink(channelsOf(device, first)), style, stroke: null };
+      this.extend(points);
+    }
+  }
+
+  /** `radius` in board pixels. */
+  beginErasing(radius: number, points: readonly PenPoint[]): void {
+    const [first] = points;
+    if (first) {
+      this.#hand.beginGroup();
+      this.#work = { kind: "eraser", radius, at: first, names: new Map() };
+      this.extend(points);
+    }
+  }
+
+  extend(points: readonly PenPoint[]): void {
+    const work = this.#work;
+    for (const point of points) {
+      if (work.kind === "ink") {
+        work.ink.add(point);
+      } else if (work.kind === "eraser") {
+        for (const { stroke } of this.#scene.near(wayBox(work.at, point, work.radius))) {
+          const name = `${stroke.author},${stroke.number}`;
+          if (!work.names.has(name) && hits(stroke, work.at, point, work.radius)) {
+            work.names.set(name, [stroke.author, stroke.number]);
+          }
+        }
+        work.at = point;
+      }
+    }
+  }
+
+  /** Hands on what came since the last frame. */
+  flush(): void {
+    const work = this.#work;
+    if (work.kind === "ink") {
+      const points = work.ink.take();
+      if (points.length > 0) {
+        this.#send(work, points, false);
+      }
+    } else if (work.kind === "eraser" && work.names.size > 0) {
+      const names = [...work.names.values()];
+      work.names.clear();
+      this.#scene.byOwnHand(() => this.#hand.erase(names));
+    }
+  }
+
+  end(): void {
+    const work = this.#work;
+    if (work.kind === "ink") {
+      this.#send(work, work.ink.take(), true);
+      this.#scene.hold(null);
+    } else if (work.kind === "eraser") {
+      this.flush();
+      this.#hand.endGroup();
+    }
+    this.#work = NONE;
+  }
+
+  /** As if the stroke had not been drawn. What was erased stays erased: it can be undone. */
+  cancel(): void {
+    const work = this.#work;
+    if (work.kind !== "ink") {
+      this.end();
+      return;
+    }
+    this.#work = NONE;
+    this.#scene.hold(null);
+    const { stroke } = work;
+    if (stroke !== null) {
+      this.#scene.byOwnHand(() => this.#hand.cancel(stroke));
+    }
+  }
+
+  #send(work: Work & { kind: "ink" }, points: number[], end: boolean): void {
+    this.#scene.byOwnHand(() => {
+      if (work.stroke === null) {
+        work.stroke = this.#hand.begin(work.style, work.ink.channels, points);
+        this.#hold(work.stroke);
+        if (end) {
+          this.#hand.extend(work.stroke, [], true);
+        }
+      } else {
+        this.#hand.extend(work.stroke, points, end);
+      }
+    });
+  }
+
+  #hold(number: number): void {
+    this.#scene.hold(this.#scene.own(number) ?? null);
+  }
+}
