@@ -1,16 +1,7 @@
 import { defineConfig } from "vite";
 
+// Served from the package's folder, since the page takes from `app`, `src` and `tests`.
 export default defineConfig({
   root: new URL("../../..", import.meta.url).pathname,
   publicDir: "app/public",
-  plugins: [
-    {
-      name: "fake-stage",
-      enforce: "pre",
-      resolveId(id) {
-        if (!id.endsWith("canvas/stage.ts") || process.env.REAL_STAGE) return null;
-        return new URL("./fake-stage.ts", import.meta.url).pathname;
-      },
-    },
-  ],
 });
