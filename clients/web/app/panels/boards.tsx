@@ -23,10 +23,6 @@ export function BoardsDialog({ state }: { readonly state: AppState }) {
     >
       <BoardList choices={state.choices} here={state.room} />
       <div class="actions">
-        <button type="button" class="button primary" onClick={openNewBoard}>
-          <NewIcon />
-          New board
-        </button>
         <button
           type="button"
           class="button"
@@ -35,6 +31,10 @@ export function BoardsDialog({ state }: { readonly state: AppState }) {
           }}
         >
           Done
+        </button>
+        <button type="button" class="button primary" onClick={openNewBoard}>
+          <NewIcon />
+          New board
         </button>
       </div>
     </Dialog>

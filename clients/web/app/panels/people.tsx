@@ -49,7 +49,8 @@ export function People({ state }: { readonly state: AppState }) {
         {faces.slice(0, more === 1 ? FACES_MAX + 1 : FACES_MAX).map((person) => (
           <Face key={person.client} person={person} />
         ))}
-        {more > 1 && <span class="avatar more">+{more}</span>}
+        {more > 1 && <span class="avatar more many">+{more}</span>}
+        {rest.length > 0 && <span class="avatar more few">+{rest.length}</span>}
       </button>
       {open && (
         <Popover

@@ -74,7 +74,7 @@ export function ShareDialog({ state }: { readonly state: AppState }) {
           readOnly
           value={link}
           aria-label="Link to this board"
-          onFocus={(event) => event.currentTarget.select()}
+          onClick={(event) => event.currentTarget.select()}
         />
         <button
           type="button"

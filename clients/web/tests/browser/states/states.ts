@@ -5,10 +5,10 @@ import { landscape } from "./drawing.ts";
 import { FakeClient, OWN_ID } from "./fake-client.ts";
 
 const OTHERS: readonly Participant[] = [
-  { client: 21, name: "Mira Okafor", rgba: 0xd6333fff },
-  { client: 22, name: "Jonas", rgba: 0x0c8599ff },
-  { client: 23, name: "Quiet Heron", rgba: 0xb07d00ff },
-  { client: 24, name: "Bartholomew Featherstonehaugh-Cholmondeley", rgba: 0x7048e8ff },
+  { client: 21, name: "Mira Okafor", rgba: 0xc92a35ff },
+  { client: 22, name: "Jonas", rgba: 0x0b7285ff },
+  { client: 23, name: "Quiet Heron", rgba: 0x8f6400ff },
+  { client: 24, name: "Bartholomew Featherstonehaugh-Cholmondeley", rgba: 0x6741d9ff },
   { client: 25, name: "", rgba: 0 },
 ];
 
@@ -88,7 +88,6 @@ export const STATES: Readonly<Record<string, Arrange>> = {
     client.tell("refused", { code: "too_large", message: "draw too large" });
   }),
   film: inCompany((_, state) => {
-    for (const button of document.querySelectorAll("button")) if (button.textContent === "Menu") button.click();
     state.toggle("menu");
     requestAnimationFrame(() => {
       const items = [...document.querySelectorAll<HTMLButtonElement>(".menu .item")];
