@@ -1,7 +1,14 @@
 /** People: clients of a relay, and what they draw, for tests in Node. */
 import { WebSocket } from "ws";
 import { Board } from "../../src/board.ts";
-import { Client, type ClientOptions, type LogRecord, type State, type Style, type Timing } from "../../src/index.ts";
+import {
+  Client,
+  type ClientOptions,
+  type LogRecord,
+  type State,
+  type Style,
+  type Timing,
+} from "../../src/index.ts";
 import { until } from "./until.ts";
 
 Object.assign(globalThis, { WebSocket });
@@ -92,7 +99,13 @@ export class Person {
 
 /** What the relay itself holds: the room's log, read by someone who takes no part. */
 export async function logOf(server: string, room: string): Promise<LogRecord[]> {
-  const reader = await Client.open({ server, room, storage: "memory", transport: "long-poll", timing: QUICK });
+  const reader = await Client.open({
+    server,
+    room,
+    storage: "memory",
+    transport: "long-poll",
+    timing: QUICK,
+  });
   const records: LogRecord[] = [];
   for await (const page of reader.history()) records.push(...page.records);
   await reader.close();

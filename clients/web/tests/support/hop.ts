@@ -1,10 +1,10 @@
-/** A proxy: a TCP hop between client and relay that fails as networks do. */
-import { createServer, type Server, type Socket, connect } from "node:net";
+/** A hop: what stands between client and relay, and fails as networks do. */
+import { connect, createServer, type Server, type Socket } from "node:net";
 
 /** Bytes of a request that are looked at. */
 const HEAD_BYTES_MAX = 16 * 1024;
 
-export class Proxy {
+export class Hop {
   readonly #server: Server;
   readonly #pairs = new Set<{ readonly client: Socket; readonly relay: Socket; isUpgrade: boolean }>();
   #target: number;
@@ -25,17 +25,17 @@ export class Proxy {
     this.#target = target;
   }
 
-  static async start(target: number): Promise<Proxy> {
+  static async start(target: number): Promise<Hop> {
     const server = createServer();
-    const proxy = new Proxy(server, target);
-    server.on("connection", (client) => proxy.#pass(client));
+    const hop = new Hop(server, target);
+    server.on("connection", (client) => hop.#pass(client));
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    return proxy;
+    return hop;
   }
 
   get url(): string {
     const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
+    if (address === null || typeof address === "string") throw new Error("the hop does not listen");
     return `http://127.0.0.1:${address.port}`;
   }
 
