@@ -6,7 +6,12 @@ const HEAD_BYTES_MAX = 16 * 1024;
 
 export class Hop {
   readonly #server: Server;
-  readonly #pairs = new Set<{ readonly client: Socket; readonly relay: Socket; isUpgrade: boolean }>();
+  readonly #pairs = new Set<{
+    readonly client: Socket;
+    readonly relay: Socket;
+    isUpgrade: boolean;
+    isMute: boolean;
+  }>();
   #target: number;
   /** Answers upgrades with 403, as company proxies do. */
   refusesSockets = false;
@@ -60,6 +65,11 @@ export class Hop {
     return [...this.#pairs].filter(({ isUpgrade }) => isUpgrade).length;
   }
 
+  /** From now on what the relay says over open WebSockets is lost on the way. */
+  muteSockets(): void {
+    for (const pair of this.#pairs) pair.isMute = pair.isUpgrade;
+  }
+
   /** From now on the open connections pass nothing on; new ones do, unless `all`. */
   hold(all = false): void {
     this.#isHeld = all;
@@ -85,7 +95,7 @@ export class Hop {
       return;
     }
     const relay = connect(this.#target, "127.0.0.1");
-    const pair = { client, relay, isUpgrade: false };
+    const pair = { client, relay, isUpgrade: false, isMute: false };
     this.#pairs.add(pair);
     const end = () => {
       this.#pairs.delete(pair);
@@ -116,7 +126,7 @@ export class Hop {
       if (!this.#isHeld) relay.write(bytes);
     });
     relay.on("data", (bytes) => {
-      if (this.#isHeld) return;
+      if (this.#isHeld || pair.isMute) return;
       if (isSwallowed) client.resetAndDestroy();
       else client.write(bytes);
     });

@@ -40,14 +40,31 @@ export class Person {
   readonly states: State[] = [];
   readonly refused: { readonly code: string; readonly message: string }[] = [];
 
-  private constructor(readonly client: Client) {
+  private constructor(
+    readonly client: Client,
+    readonly window: EventTarget,
+  ) {
     client.on("state", (state) => this.states.push(state));
     client.on("refused", (refused) => this.refused.push(refused));
   }
 
   static async open(server: string, room: string, options: Partial<ClientOptions> = {}): Promise<Person> {
     const timing = { ...QUICK, ...options.timing };
-    return new Person(await Client.open({ server, room, storage: "memory", ...options, timing }));
+    const window = new EventTarget();
+    // Each has a page of its own; the client looks for it while it opens.
+    Object.assign(globalThis, { window });
+    const client = await Client.open({ server, room, storage: "memory", ...options, timing });
+    Reflect.deleteProperty(globalThis, "window");
+    return new Person(client, window);
+  }
+
+  /** As a device that wakes up. */
+  wake(): void {
+    this.window.dispatchEvent(new Event("online"));
+  }
+
+  goOffline(): void {
+    this.window.dispatchEvent(new Event("offline"));
   }
 
   get isLive(): boolean {
