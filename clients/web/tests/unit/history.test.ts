@@ -52,7 +52,10 @@ class Person {
 
   draw(): number {
     const stroke = this.outbox.takeStroke();
-    this.history.onStroke(stroke, this.take({ kind: "begin", stroke, style, channels: 0, points: [0, 0], end: true }));
+    this.history.onStroke(
+      stroke,
+      this.take({ kind: "begin", stroke, style, channels: 0, points: [0, 0], end: true }),
+    );
     this.flush();
     return stroke;
   }

@@ -243,7 +243,12 @@ class Trial {
   }
 
   step(): void {
-    const rare: (() => void)[] = [() => this.cut(), () => this.crash(), () => this.lose(), () => this.offerKept()];
+    const rare: (() => void)[] = [
+      () => this.cut(),
+      () => this.crash(),
+      () => this.lose(),
+      () => this.offerKept(),
+    ];
     rare.push(() => this.newClient());
     const common = [() => this.push(), () => this.send(), () => this.serve(), () => this.hear()];
     common.push(
@@ -281,7 +286,8 @@ test("each saved draw is stored once and in order, or told as refused", () => {
     const expected = [...trial.marks].filter(([id]) => !gone.has(id)).map(([, mark]) => mark);
     expect(trial.server.log, `seed ${seed}`).toEqual(expected);
     const { refused } = trial;
-    for (const { id, code } of refused) if (code === "invalid_draw") expect((trial.marks.get(id) ?? 17) % 17).toBe(0);
+    for (const { id, code } of refused)
+      if (code === "invalid_draw") expect((trial.marks.get(id) ?? 17) % 17).toBe(0);
     stored += expected.length;
     refusals += gone.size;
   }

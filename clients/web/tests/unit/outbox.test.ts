@@ -170,9 +170,24 @@ test("names of what left the outbox outlive a reload and a new client id", () =>
   welcome(again, disk, 8);
   push(again, { kind: "revoke", draws: [[SELF, erase]] });
   push(again, begin(again.takeStroke(), true));
-  push(again, { kind: "erase", strokes: [[SELF, 1], [SELF, 2]] });
+  push(again, {
+    kind: "erase",
+    strokes: [
+      [SELF, 1],
+      [SELF, 2],
+    ],
+  });
   disk.save(again);
-  expect(sent(again)).toMatchObject([{ draws: [[7, 2]] }, { stroke: 2 }, { strokes: [[7, 1], [8, 2]] }]);
+  expect(sent(again)).toMatchObject([
+    { draws: [[7, 2]] },
+    { stroke: 2 },
+    {
+      strokes: [
+        [7, 1],
+        [8, 2],
+      ],
+    },
+  ]);
 });
 
 test("a stroke that is drawn while the client id changes goes on under the new one", () => {
@@ -197,7 +212,13 @@ test("a stroke that is drawn while the client id changes goes on under the new o
       { kind: "begin", stroke: 1, points: [102, 104], style, end: false },
       { kind: "extend", stroke: 1, points: [1, 2] },
       { kind: "extend", stroke: 1, points: [1, 2] },
-      { kind: "erase", strokes: [[7, 1], [8, 1]] },
+      {
+        kind: "erase",
+        strokes: [
+          [7, 1],
+          [8, 1],
+        ],
+      },
     ]);
   }
 });
@@ -251,7 +272,10 @@ test("kept draws are offered again when nothing is in flight, also after a reloa
   outbox.onAck(2, 0);
   disk.save(outbox);
   const again = disk.load(50_000);
-  expect([...again.draws()].map(({ n, stored }) => [n, stored])).toEqual([[1, true], [2, true]]);
+  expect([...again.draws()].map(({ n, stored }) => [n, stored])).toEqual([
+    [1, true],
+    [2, true],
+  ]);
   again.onWelcome(7, "ticket 7", limits(1), 60_001);
   disk.save(again);
   expect(batch(again, 60_001)).toMatchObject({ n: 2, lastN: 2 });
@@ -303,7 +327,9 @@ test("draws over an announced limit leave the outbox, and no more are taken than
   const refused = outbox.onWelcome(7, "ticket 7", limits(0, { bytesPerDraw: 64 }), 0);
   expect(refused).toMatchObject([{ id: 2, code: "too_large" }]);
   expect(outbox.push(long)).toMatchObject({ kind: "too_large", max: 64 });
-  expect(outbox.push({ kind: "extend", stroke: 1, points: [0.5, 1], end: false })).toEqual({ kind: "invalid" });
+  expect(outbox.push({ kind: "extend", stroke: 1, points: [0.5, 1], end: false })).toEqual({
+    kind: "invalid",
+  });
   for (let count = outbox.pending; count < PENDING_DRAWS_MAX; count += 1) push(outbox, clear);
   expect(outbox.push(clear)).toMatchObject({ kind: "full", draws: PENDING_DRAWS_MAX });
 });
@@ -329,6 +355,12 @@ test("who was frozen and lost the identity keeps only what was never saved", () 
   expect(sent(outbox)).toMatchObject([
     { kind: "begin", stroke: 1, points: [52, 54] },
     { kind: "revoke", draws: [[7, 2]] },
-    { kind: "erase", strokes: [[7, 1], [8, 1]] },
+    {
+      kind: "erase",
+      strokes: [
+        [7, 1],
+        [8, 1],
+      ],
+    },
   ]);
 });
