@@ -156,7 +156,7 @@ export class Storage {
     const { page, now } = this.#options;
     const identity = new Identity(room, row?.saved ?? { state: null, draws: [], history: null }, {
       ...{ database: this.#database, key: row?.key ?? null, owner: row?.owner ?? "", isMain, now },
-      isHidden: page.isHidden,
+      isHidden: () => page.isHidden(),
       onWritten: (durable) => this.#tell(durable),
       onReleased: () => this.#held.delete(identity),
     });
