@@ -160,6 +160,8 @@ export class Author {
   /** Draws as another participant from now on, since another tab has the identity. Never rejects. */
   async takeAnotherIdentity(): Promise<void> {
     this.#stopHearing();
+    // Whoever took the ticket alone has none of the draws: then they are an orphan's now.
+    void this.#identity?.release();
     this.#identity = null;
     this.#savedHistory = null;
     this.outbox.onTakenOver();

@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterEach(async () => {
   await Promise.all(people.splice(0).map(({ client }) => client.close()));
 });
-afterAll(() => relay.stop());
+afterAll(() => relay.kill());
 
 describe.each(["websocket", "long-poll"] as const)("by %s", (transport) => {
   it("what one draws the other sees, and a late joiner too", async () => {

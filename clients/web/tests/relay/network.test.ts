@@ -42,7 +42,7 @@ afterEach(async () => {
   await Promise.all(people.splice(0).map(({ client }) => client.close()));
   await hop.stop();
 });
-afterAll(() => relay.stop());
+afterAll(() => relay.kill());
 
 it("B5: a socket refused in mid-stroke, and let through again: the same 500 points, once, in order", async () => {
   const room = newRoom();
