@@ -53,11 +53,16 @@ export class Ledger {
 
   /**
    * Takes the next record of the log. One that cannot have its effect changes nothing.
-   * @param reuse the line that this record's begin made when it was not yet in the log
+   * @param reuse the line that this record's begin made when it was not yet in the log; it has been taken back
    */
   record({ author, n, at, draw }: LogRecord, reuse?: Line): void {
-    if (n > this.newestOf(author)) this.newest.set(author, n);
+    this.passed(author, n);
     if (draw) this.apply(author, n, at, draw, reuse);
+  }
+
+  /** Notes that the log has a record. */
+  passed(author: number, n: number): void {
+    if (n > this.newestOf(author)) this.newest.set(author, n);
   }
 
   /** The largest `n` that the log has of an author; 0 for none. */
@@ -99,8 +104,6 @@ export class Ledger {
         const { stroke } = undo.line;
         this.lines.pop();
         this.lineIndex.delete(stroke.author, stroke.number, undo.line);
-        stroke.values.length = 0;
-        stroke.closed = false;
         this.begun.delete(undo.line);
         this.removed.add(undo.line);
         break;
@@ -118,9 +121,9 @@ export class Ledger {
     }
   }
 
-  /** The stroke of that name, shown or not. */
-  line(author: number, stroke: number): Line | undefined {
-    return this.lineIndex.get(author, stroke);
+  /** Whether that very line is here, shown or not. */
+  holds({ stroke }: Line): boolean {
+    return this.lineIndex.get(stroke.author, stroke.number)?.stroke === stroke;
   }
 
   /** The strokes that show, in the order of their begins. Settle first. */
@@ -132,7 +135,7 @@ export class Ledger {
 
   /** The stroke of that name if it shows. Settle first. */
   find([author, number]: StrokeName): Stroke | undefined {
-    const line = this.line(author, number);
+    const line = this.lineIndex.get(author, number);
     return line?.shown ? line.stroke : undefined;
   }
 
@@ -200,6 +203,8 @@ export class Ledger {
     if (this.lineIndex.get(author, number)) return null;
     const line = reuse ?? newLine(new Stroke(author, number, draw.style, draw.channels, at, 0));
     const { stroke } = line;
+    stroke.values.length = 0;
+    line.erasedIn = 0;
     if (!pushPoints(stroke, draw.points)) return null;
     stroke.author = author;
     stroke.at = at;
