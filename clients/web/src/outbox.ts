@@ -31,6 +31,8 @@ import { type Meant, OwnStrokes, type PenState } from "./own-strokes.ts";
 import { type Next, Pipeline } from "./pipeline.ts";
 import { SELF } from "./stroke.ts";
 
+export type { Batch, Next } from "./pipeline.ts";
+
 /** Draws that wait for an ack at most. */
 export const PENDING_DRAWS_MAX = 65_536;
 /** Bytes of draws that wait for an ack at most. */
