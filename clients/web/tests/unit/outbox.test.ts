@@ -2,14 +2,8 @@
 import { expect, test } from "vitest";
 import { decodeDraw } from "../../src/codec.ts";
 import type { Draw, SessionLimits } from "../../src/draw.ts";
-import {
-  type Batch,
-  KEEP_MS,
-  Outbox,
-  type OutboxState,
-  PENDING_DRAWS_MAX,
-  type QueuedDraw,
-} from "../../src/outbox.ts";
+import { KEEP_MS, Outbox, type OutboxState, PENDING_DRAWS_MAX, type QueuedDraw } from "../../src/outbox.ts";
+import type { Batch } from "../../src/pipeline.ts";
 import { SELF } from "../../src/stroke.ts";
 
 const limits = (lastN = 0, more: Partial<SessionLimits> = {}): SessionLimits => ({
@@ -321,12 +315,17 @@ test("numbers that another holder of the ticket used ack nothing of ours", () =>
 
 test("draws over an announced limit leave the outbox, and no more are taken than may wait", () => {
   const { outbox } = opened();
-  const long: Draw = { kind: "extend", stroke: 1, points: Array(100).fill(9), end: false };
+  const long = { kind: "extend", stroke: 1, points: Array<number>(100).fill(9), end: false } as const;
   push(outbox, begin(1));
   push(outbox, long);
   const refused = outbox.onWelcome(7, "ticket 7", limits(0, { bytesPerDraw: 64 }), 0);
   expect(refused).toMatchObject([{ id: 2, code: "too_large" }]);
-  expect(outbox.push(long)).toMatchObject({ kind: "too_large", max: 64 });
+  // Later points would stand in the wrong place.
+  expect(outbox.push(extend(1))).toEqual({ kind: "pointless" });
+  push(outbox, begin(2));
+  expect(outbox.push({ ...long, stroke: 2 })).toMatchObject({ kind: "too_large", max: 64 });
+  expect(outbox.push(extend(2))).toEqual({ kind: "pointless" });
+  push(outbox, begin(1));
   expect(outbox.push({ kind: "extend", stroke: 1, points: [0.5, 1], end: false })).toEqual({
     kind: "invalid",
   });

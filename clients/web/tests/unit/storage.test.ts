@@ -437,11 +437,16 @@ test("the journal of a tab that was taken over goes on with a new identity and w
   browser.now += LEASE_MS;
   const thief = await (await browser.open()).claim("room");
   expect([clientOf(thief), drawsOf(thief)]).toEqual([7, [1]]);
+  const other = new Journal(storage, thief, new Outbox(4, thief.saved), new History(), {
+    onSaved,
+    onTakenOver,
+  });
+  expect(await other.isTakenOver()).toBe(false);
   outbox.push(begin(2));
   journal.wake();
   await vi.waitFor(() => expect(onSaved).toHaveBeenCalledTimes(2));
   expect(onTakenOver).toHaveBeenCalledTimes(1);
-  expect([outbox.client, outbox.pending]).toEqual([null, 1]);
+  expect([outbox.client, outbox.pending, await journal.isTakenOver()]).toEqual([null, 1, false]);
   outbox.onWelcome(8, "ticket 8", limits, 0);
   journal.wake();
   await vi.waitFor(() => expect(outbox.next(0)).toMatchObject({ batch: { n: 1, lastN: 1 } }));
