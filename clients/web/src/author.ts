@@ -2,12 +2,13 @@
  * The author: what this participant draws. Holds the outbox, the history and the identity that they are saved under
  * together, so that no two of them disagree, and shows own draws on the board before the log has them.
  */
-import { SELF } from "./stroke.ts";
+
 import type { Draw, StrokeName, Style } from "./draw.ts";
 import { History, type HistoryState } from "./history.ts";
 import type { LiveBoard } from "./live-board.ts";
 import { type DrawId, Outbox, type Pushed, type Refused } from "./outbox.ts";
 import { type Identity, LeaseLost, type Storage } from "./storage.ts";
+import { SELF } from "./stroke.ts";
 
 /** Batches on a WebSocket that may wait for their acks at once; what is drawn meanwhile goes in the next. */
 const BATCHES_IN_FLIGHT = 8;
@@ -142,7 +143,8 @@ export class Author {
     this.#history.onRefused(refused);
     for (const { id } of refused) this.#board.onRefused(id);
     // Those that fell with another are its matter.
-    for (const { code, message } of refused) if (code !== "pointless") this.#host.onRefused({ code, message });
+    for (const { code, message } of refused)
+      if (code !== "pointless") this.#host.onRefused({ code, message });
   }
 
   /** Shows what the outbox holds and the log lacks. */
@@ -158,6 +160,8 @@ export class Author {
   /** Draws as another participant from now on, since another tab has the identity. Never rejects. */
   async takeAnotherIdentity(): Promise<void> {
     this.#stopHearing();
+    // Whoever took the ticket alone has none of the draws: then they are an orphan's now.
+    void this.#identity?.release();
     this.#identity = null;
     this.#savedHistory = null;
     this.outbox.onTakenOver();

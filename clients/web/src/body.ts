@@ -135,7 +135,7 @@ function role(value: unknown): Role {
 
 /** Reads who is here from what a room tells of itself. @throws {@link Malformed} */
 export function parsePeople(text: string): Participant[] {
-  const list = object(json(text))["participants"];
+  const list = object(json(text)).participants;
   if (!Array.isArray(list)) throw new Malformed("no participants");
   return list.map((item: unknown) => {
     if (!Array.isArray(item)) throw new Malformed("no participant");

@@ -113,7 +113,8 @@ export class Client {
   /** As of the newest welcome: what the store had of this client, in which log. */
   #welcomed = { epoch: 0, lastN: 0 };
   #told = { unsent: 0, canUndo: false, canRedo: false };
-  #flushes: { readonly through: number; readonly done: () => void; readonly fail: (error: Error) => void }[] = [];
+  #flushes: { readonly through: number; readonly done: () => void; readonly fail: (error: Error) => void }[] =
+    [];
   #isClosed = false;
 
   /**
@@ -367,6 +368,7 @@ export class Client {
     this.#told = this.#toTell();
     const { unsent, canUndo, canRedo } = this.#told;
     if (unsent !== was.unsent) this.#emitter.emit("unsent", unsent);
-    if (canUndo !== was.canUndo || canRedo !== was.canRedo) this.#emitter.emit("history", { canUndo, canRedo });
+    if (canUndo !== was.canUndo || canRedo !== was.canRedo)
+      this.#emitter.emit("history", { canUndo, canRedo });
   }
 }

@@ -9,7 +9,7 @@ const VERSION = 1;
 /** How long opening may take, in milliseconds. A page that does not let go of an older version would block it for ever. */
 export const OPEN_MS = 3_000;
 /** How long a transaction may take, in milliseconds: some browsers let one hang after they were in the background. */
-export const TRANSACTION_MS = 10_000;
+export const TRANSACTION_MS = 5_000;
 
 /** One identity, without its draws. */
 export interface IdentityRow {

@@ -1,5 +1,5 @@
 /** The HTTP side: addresses, requests and answers, and what a problem says. */
-import { Malformed, parseProblem, type Problem } from "./codec.ts";
+import { Malformed, type Problem, parseProblem } from "./codec.ts";
 
 /** Bytes of one answer at most; a snapshot is the longest. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;

@@ -47,6 +47,16 @@ export class Journal {
     });
   }
 
+  /**
+   * Finds out whether another tab has the identity; then {@link JournalListener.onTakenOver} is called soon. For when
+   * the server says that another connection has the ticket (close code 4410).
+   */
+  async isTakenOver(): Promise<boolean> {
+    const identity = this.#identity;
+    await identity.renew();
+    return identity.isLost;
+  }
+
   /** Saves what is left, and gives the identity back. Nothing may change any more. */
   async close(): Promise<void> {
     this.wake();

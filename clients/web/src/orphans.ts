@@ -2,8 +2,9 @@
  * Orphans: identities whose tabs were closed or crashed with unsent draws. These are posted with their tickets over
  * HTTP, which is idempotent and takes nobody's place.
  */
-import type { Endpoint } from "./http.ts";
+
 import { History } from "./history.ts";
+import type { Endpoint } from "./http.ts";
 import { Outbox, type Refused } from "./outbox.ts";
 import { START } from "./position.ts";
 import { openSession, Poster } from "./poster.ts";

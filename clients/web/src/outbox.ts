@@ -19,14 +19,19 @@
  *
  * Draws are kept as they were meant, not as bytes: an erase may name a stroke of one's own and a revoke a draw of
  * one's own whose client id or number is not settled before it is sent.
+ *
+ * It is one long file, since all of it keeps one invariant: the order of the numbers above, through every answer.
  */
 import { encodeDraw } from "./codec.ts";
 import type { Draw, DrawName, SessionLimits, StrokeName } from "./draw.ts";
 import { FRAME_BYTES } from "./frame.ts";
 import { Names, type NamesState } from "./names.ts";
-import { beginAnew, type OpenStroke, type PenState, penAfterBegin, penAfterExtend } from "./open-stroke.ts";
 import { measure, type Namer, namesOwn, type OwnDraw, resolve } from "./own-draw.ts";
+import { type Meant, OwnStrokes, type PenState } from "./own-strokes.ts";
+import { type Next, Pipeline } from "./pipeline.ts";
 import { SELF } from "./stroke.ts";
+
+export type { Batch, Next } from "./pipeline.ts";
 
 /** Draws that wait for an ack at most. */
 export const PENDING_DRAWS_MAX = 65_536;
@@ -36,12 +41,6 @@ export const PENDING_BYTES_MAX = 16 * 1024 * 1024;
 export const KEEP_MS = 60_000;
 /** Bytes of draws that are kept after their ack at most. Beyond it the oldest go early; should the store lose just these, the client takes a new id. */
 export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
-/** Draws in one batch at most, also when the server sets no limit. */
-export const BATCH_DRAWS_MAX = 512;
-/** Bytes of one message at most, also when the server sets no limit. */
-export const BATCH_BYTES_MAX = 256 * 1024;
-/** Strokes that are being drawn at once at most; of more the oldest can no longer be extended. */
-const OPEN_STROKES_MAX = 1024;
 const UNREADABLE = encodeDraw({ kind: "opaque", data: new Uint8Array() });
 
 /**
@@ -62,22 +61,6 @@ export type Pushed =
   | { readonly kind: "pointless" }
   /** No server would take it: a coordinate that is no integer or out of range, for example. */
   | { readonly kind: "invalid" };
-
-/** Draws to send in one message; numbers `n` to `lastN`. */
-export interface Batch {
-  readonly n: number;
-  readonly lastN: number;
-  /** Each as its bytes; at least one. */
-  readonly draws: readonly Uint8Array[];
-}
-
-/** What to do next. */
-export type Next =
-  | { readonly kind: "batch"; readonly batch: Batch }
-  /** Ask again at that time, in milliseconds of the caller's clock. */
-  | { readonly kind: "wait"; readonly at: number }
-  /** Nothing, until there is a push, an answer or a save. */
-  | { readonly kind: "idle" };
 
 /** A draw that left the outbox unstored. `code` as in PROTOCOL.md, or `pointless`: what it needs was refused. */
 export interface Refused {
@@ -137,7 +120,6 @@ interface Entry {
 
 /** See the module. */
 export class Outbox {
-  readonly #window: number;
   #entries: Entry[] = [];
   #client: number | null = null;
   #ticket: string | null = null;
@@ -150,34 +132,13 @@ export class Outbox {
   /** The newest number that any server can have from here; at least `sent`. */
   #offered = 0;
   #newest: DrawId = 0;
-  #nextStroke = 1;
   #names: Names;
   #pendingBytes = 0;
   #keptBytes = 0;
-  /** The last number of each batch that has no answer yet. */
-  #inFlight: number[] = [];
-  #answeredAt: number | null = null;
-  #limits: SessionLimits = {
-    bytesPerDraw: 0,
-    drawsPerBatch: 0,
-    bytesPerMessage: 0,
-    batchesPerSecond: 0,
-    lastN: 0,
-  };
-  #notBefore = Number.NEGATIVE_INFINITY;
-  /** Up to this number a batch holds one draw, to find the one that was refused without being named. */
-  #singlyThrough = 0;
   /** Whether all that is kept is to be offered again when nothing is in flight any more. */
   #offersKept = false;
-  /** The number that a server named when it gave no answer: until a batch begins there or before, it drops all. */
-  #againFrom: number | null = null;
-
-  /** Strokes without an end, as of the newest draw. */
-  #open = new Map<number, OpenStroke>();
-  /** Strokes whose begin is here. */
-  #begun = new Set<number>();
-  /** Counts the client ids, to tell under which an open stroke was begun. */
-  #era = 0;
+  readonly #pipeline: Pipeline;
+  readonly #strokes = new OwnStrokes();
   /** Whether this client id had a welcome here, so that any draw may be sent as soon as it is saved. */
   #welcomed = false;
 
@@ -199,21 +160,21 @@ export class Outbox {
     saved?: { readonly state: OutboxState | null; readonly draws: readonly QueuedDraw[] },
     now = 0,
   ) {
-    this.#window = Math.max(window, 1);
+    this.#pipeline = new Pipeline(window);
     this.#names = new Names(saved?.state?.names);
     if (saved?.state) this.#restore(saved.state, saved.draws, now);
   }
 
   #restore(state: OutboxState, draws: readonly QueuedDraw[], now: number): void {
     for (const { id, draw, pen } of draws) {
-      this.#follow(draw, pen ?? null);
+      this.#strokes.follow({ draw, pen: pen ?? null });
       // One that cannot be read any more still has its number.
       const { bytes, encoded } = this.#size(draw) ?? { bytes: UNREADABLE.length, encoded: UNREADABLE };
       this.#entries.push({ id, draw, pen: pen ?? null, bytes, encoded, storedAt: null, savedIn: 0 });
       this.#pendingBytes += bytes;
     }
     [this.#client, this.#ticket] = [state.client, state.ticket];
-    [this.#newest, this.#nextStroke] = [state.newest, state.nextStroke];
+    [this.#newest, this.#strokes.next] = [state.newest, state.nextStroke];
     [this.#first, this.#stored] = [state.first, state.first - 1];
     this.#offered = Math.max(this.#stored, Math.min(state.offered, this.#last));
     // Those acked count as kept from now on: when their acks came is not known any more.
@@ -222,29 +183,30 @@ export class Outbox {
     this.#changed = this.#remove.length > 0;
   }
 
-  /** Takes a draw. It may name strokes and draws of one's own by SELF. */
+  /**
+   * Takes a draw. It may name strokes and draws of one's own by SELF. A stroke of which an extend was not taken cannot
+   * go on: its later points would stand in the wrong place.
+   */
   push(draw: Draw): Pushed {
+    const pushed = this.#take(draw);
+    if (pushed.kind !== "taken" && draw.kind === "extend") this.#strokes.breakOff(draw.stroke);
+    return pushed;
+  }
+
+  #take(draw: Draw): Pushed {
     const meant = this.#meant(draw);
     if (meant === null) return { kind: "pointless" };
     const size = this.#size(meant.draw);
     if (size === null) return { kind: "invalid" };
-    const { bytes, encoded } = size;
-    const tooLarge = this.#tooLarge(bytes);
-    if (tooLarge !== null) return { kind: "too_large", bytes, max: tooLarge };
-    if (this.pending >= PENDING_DRAWS_MAX || this.#pendingBytes + bytes > PENDING_BYTES_MAX) {
+    const max = this.#pipeline.tooLarge(size.bytes);
+    if (max !== null) return { kind: "too_large", bytes: size.bytes, max };
+    if (this.pending >= PENDING_DRAWS_MAX || this.#pendingBytes + size.bytes > PENDING_BYTES_MAX) {
       return { kind: "full", draws: this.pending, bytes: this.#pendingBytes };
     }
-    this.#follow(meant.draw, meant.pen);
+    this.#strokes.follow(meant);
     this.#newest += 1;
-    const entry: Entry = {
-      ...meant,
-      id: this.#newest,
-      bytes,
-      encoded,
-      storedAt: null,
-      savedIn: this.#revision + 1,
-    };
-    this.#pendingBytes += bytes;
+    const entry: Entry = { ...meant, ...size, id: this.#newest, storedAt: null, savedIn: this.#revision + 1 };
+    this.#pendingBytes += entry.bytes;
     this.#entries.push(entry);
     this.#put.set(entry.id, entry);
     this.#changed = true;
@@ -252,21 +214,14 @@ export class Outbox {
   }
 
   /** The draw as it has to be sent now, and where its pen was; `null` when it can have no effect. */
-  #meant(draw: Draw): { draw: Draw; pen: PenState | null } | null {
+  #meant(draw: Draw): Meant | null {
     switch (draw.kind) {
-      case "extend": {
-        const open = this.#open.get(draw.stroke);
-        if (!open) return null;
-        return open.era === this.#era
-          ? { draw, pen: open.pen }
-          : { draw: beginAnew(draw, open.pen), pen: null };
-      }
+      case "extend":
+        return this.#strokes.meant(draw);
       case "erase": {
         const own = (author: number) => (author === this.#client ? SELF : author);
-        return {
-          draw: { kind: "erase", strokes: draw.strokes.map(([author, stroke]) => [own(author), stroke]) },
-          pen: null,
-        };
+        const strokes = draw.strokes.map(([author, stroke]): StrokeName => [own(author), stroke]);
+        return { draw: { kind: "erase", strokes }, pen: null };
       }
       case "revoke":
         return this.#isPointless(draw.draws) ? null : { draw, pen: null };
@@ -275,29 +230,10 @@ export class Outbox {
     }
   }
 
-  /** Keeps in mind where the pen is in the strokes that have no end. */
-  #follow(draw: Draw, pen: PenState | null): void {
-    if (draw.kind === "begin") {
-      this.#nextStroke = Math.max(this.#nextStroke, draw.stroke + 1);
-      this.#begun.add(draw.stroke);
-      this.#open.delete(draw.stroke);
-      if (!draw.end) this.#open.set(draw.stroke, { pen: penAfterBegin(draw), era: this.#era });
-    } else if (draw.kind === "extend" && pen !== null) {
-      if (draw.end) this.#open.delete(draw.stroke);
-      else this.#open.set(draw.stroke, { pen: penAfterExtend(draw, pen), era: this.#era });
-    }
-    if (this.#open.size > OPEN_STROKES_MAX) {
-      for (const oldest of this.#open.keys()) {
-        this.#open.delete(oldest);
-        break;
-      }
-    }
-  }
-
   /** A stroke number that was never used before. One that is not saved was never sent. */
   takeStroke(): number {
-    this.#nextStroke += 1;
-    return this.#nextStroke - 1;
+    this.#strokes.next += 1;
+    return this.#strokes.next - 1;
   }
 
   /** Draws that the store is not known to have. */
@@ -367,7 +303,7 @@ export class Outbox {
         stored: this.#stored,
       },
       offered: this.#welcomed ? this.#last : this.#offered,
-      ...{ newest: this.#newest, nextStroke: this.#nextStroke, names: this.#names.state() },
+      ...{ newest: this.#newest, nextStroke: this.#strokes.next, names: this.#names.state() },
     };
   }
 
@@ -382,28 +318,21 @@ export class Outbox {
    */
   next(now: number): Next {
     this.#forgetOld(now);
-    const waits =
-      this.#barrier > this.#persisted || this.#offersKept || this.#inFlight.length >= this.#window;
+    const waits = this.#barrier > this.#persisted || this.#offersKept || this.#pipeline.isFull;
     if (waits || this.#sent === this.#last) return { kind: "idle" };
-    if (now < this.#notBefore) return { kind: "wait", at: this.#notBefore };
-    const n = Math.min(Math.max(this.#againFrom ?? Number.POSITIVE_INFINITY, this.#first), this.#sent + 1);
+    if (now < this.#pipeline.notBefore) return { kind: "wait", at: this.#pipeline.notBefore };
+    const n = this.#pipeline.begin(this.#first, this.#sent + 1);
     const draws = this.#gather(n);
     if (draws.length === 0) return { kind: "idle" };
     const lastN = n + draws.length - 1;
-    this.#againFrom = null;
     this.#sent = Math.max(this.#sent, lastN);
     this.#offered = Math.max(this.#offered, this.#sent);
-    this.#inFlight.push(lastN);
-    this.#answeredAt ??= now;
-    const rate = this.#limits.batchesPerSecond;
-    this.#notBefore = rate === 0 ? Number.NEGATIVE_INFINITY : now + 1000 / rate;
+    this.#pipeline.onSent(lastN, now);
     return { kind: "batch", batch: { n, lastN, draws } };
   }
 
   #gather(n: number): Uint8Array[] {
-    const within = (max: number, limit: number) => (limit === 0 ? max : Math.min(max, limit));
-    const maxDraws = n <= this.#singlyThrough ? 1 : within(BATCH_DRAWS_MAX, this.#limits.drawsPerBatch);
-    const maxBytes = within(BATCH_BYTES_MAX, this.#limits.bytesPerMessage);
+    const [maxDraws, maxBytes] = [this.#pipeline.maxDraws(n), this.#pipeline.maxBytes];
     const draws: Uint8Array[] = [];
     let bytes = FRAME_BYTES;
     for (let index = this.#index(n); draws.length < maxDraws; index += 1) {
@@ -420,7 +349,8 @@ export class Outbox {
 
   /** When the oldest batch in flight must have been answered, if `timeout` ms are granted; `null` if there is none. */
   answerDue(timeout: number): number | null {
-    return this.#answeredAt === null ? null : this.#answeredAt + timeout;
+    const { answeredAt } = this.#pipeline;
+    return answeredAt === null ? null : answeredAt + timeout;
   }
 
   /** All draws up to `n` are stored. Returns the newest of them if that is news. */
@@ -438,15 +368,8 @@ export class Outbox {
       this.#changed = true;
     }
     this.#sent = Math.max(this.#sent, this.#stored);
-    const open = this.#inFlight.findIndex((last) => last > this.#stored);
-    if (open !== 0 && this.#inFlight.length > 0) {
-      this.#inFlight.splice(0, open < 0 ? this.#inFlight.length : open);
-      this.#answeredAt = now;
-    }
-    if (this.#inFlight.length === 0) {
-      this.#answeredAt = null;
-      this.#offerWhenAnswered();
-    }
+    this.#pipeline.onStored(this.#stored, now);
+    this.#offerWhenAnswered();
     this.#forgetOld(now);
     return newest;
   }
@@ -458,14 +381,14 @@ export class Outbox {
   onWelcome(client: number, ticket: string, limits: SessionLimits, now: number): readonly Refused[] | "lost" {
     if (this.#client !== null && this.#client !== client) this.onNewClient(false);
     if (this.#bringInStep(limits.lastN, now) === "lost") return "lost";
-    this.#limits = limits;
+    this.#pipeline.limits = limits;
     const isNews = !this.#welcomed || this.#client !== client || this.#ticket !== ticket;
     [this.#client, this.#ticket, this.#welcomed] = [client, ticket, true];
     if (isNews) this.#renumbered();
     const refused: Refused[] = [];
     for (let n = this.#stored + 1; n <= this.#last; ) {
       const bytes = this.#entries[this.#index(n)]?.bytes ?? 0;
-      const max = this.#tooLarge(bytes);
+      const max = this.#pipeline.tooLarge(bytes);
       if (max === null) n += 1;
       else
         refused.push(...this.#refuse(n, "too_large", `the draw has ${bytes} bytes, and ${max} are allowed`));
@@ -491,19 +414,18 @@ export class Outbox {
   /** A batch up to `lastN` was refused, and for which of its draws is not known: they go again one by one. */
   onRefusedSomewhere(lastN: number): void {
     this.#rewind();
-    this.#singlyThrough = lastN;
+    this.#pipeline.sendSingly(lastN);
   }
 
   /** There is no answer to the batch that begins with `n`: what was sent goes again from there, not before `at`. */
   onRetry(n: number, at: number): void {
     this.#rewind();
-    this.#againFrom = Math.min(this.#againFrom ?? n, n);
-    this.#notBefore = Math.max(this.#notBefore, at);
+    this.#pipeline.sendAgain(n, at);
   }
 
   /** The connection is gone; what became of the batches in flight is unknown. */
   onDisconnected(): void {
-    this.#againFrom = null;
+    this.#pipeline.forgetAgain();
     this.#rewind();
   }
 
@@ -548,21 +470,16 @@ export class Outbox {
   }
 
   #newNumbering(): void {
-    [this.#first, this.#stored, this.#offered, this.#singlyThrough] = [1, 0, 0, 0];
-    [this.#againFrom, this.#offersKept, this.#welcomed] = [null, false, false];
-    [this.#client, this.#ticket] = [null, null];
+    [this.#first, this.#stored, this.#offered] = [1, 0, 0];
+    [this.#client, this.#ticket, this.#welcomed, this.#offersKept] = [null, null, false, false];
+    this.#pipeline.forgetAgain();
+    this.#pipeline.onRenumbered(0);
     this.#rewind();
     this.#renumbered();
-    this.#era += 1;
-    this.#begun.clear();
+    this.#strokes.startEra();
     for (const entry of this.#entries) {
-      const { draw, pen } = entry;
-      if (draw.kind === "extend" && pen !== null && !this.#begun.has(draw.stroke))
-        this.#replace(entry, beginAnew(draw, pen));
-      if (draw.kind === "begin" || draw.kind === "extend") this.#begun.add(draw.stroke);
-    }
-    for (const [stroke, { pen }] of this.#open) {
-      if (this.#begun.has(stroke)) this.#open.set(stroke, { pen, era: this.#era });
+      const begin = this.#strokes.carryOver(entry);
+      if (begin) this.#replace(entry, begin);
     }
   }
 
@@ -590,7 +507,7 @@ export class Outbox {
     // Two names when the client id changed in mid-stroke.
     namesOfStroke: (stroke) => {
       const names = this.#names.ofStroke(stroke);
-      if (this.#begun.has(stroke)) names.push([this.#client ?? SELF, stroke]);
+      if (this.#strokes.isBegun(stroke)) names.push([this.#client ?? SELF, stroke]);
       return names;
     },
   };
@@ -640,26 +557,19 @@ export class Outbox {
     return encoded ?? encodeDraw(resolve(draw, this.#namer, this.#client ?? 0, n));
   }
 
-  #tooLarge(bytes: number): number | null {
-    const { bytesPerDraw, bytesPerMessage } = this.#limits;
-    if (bytesPerDraw !== 0 && bytes > bytesPerDraw) return bytesPerDraw;
-    if (bytesPerMessage !== 0 && bytes + FRAME_BYTES > bytesPerMessage)
-      return Math.max(bytesPerMessage - FRAME_BYTES, 0);
-    return null;
-  }
-
   #refuse(n: number, code: string, message: string): Refused[] {
     const index = this.#index(n);
     const entry = this.#entries[index];
     if (!entry) return [];
     const gone = new Set<DrawId>([entry.id]);
-    const stroke = entry.draw.kind === "begin" ? entry.draw.stroke : null;
-    if (entry.draw.kind !== "extend" && entry.draw.kind !== "opaque") {
-      for (const { id, draw } of this.#entries.slice(index + 1)) {
+    const { draw } = entry;
+    const stroke = draw.kind === "begin" || draw.kind === "extend" ? draw.stroke : null;
+    if (draw.kind !== "opaque") {
+      for (const later of this.#entries.slice(index + 1)) {
         const isLost =
-          (draw.kind === "extend" && draw.stroke === stroke) ||
-          (draw.kind === "revoke" && this.#isPointless(draw.draws, gone));
-        if (isLost) gone.add(id);
+          (later.draw.kind === "extend" && later.draw.stroke === stroke) ||
+          (later.draw.kind === "revoke" && this.#isPointless(later.draw.draws, gone));
+        if (isLost) gone.add(later.id);
       }
     }
     const lost = this.#entries.filter(({ id }) => gone.has(id));
@@ -669,12 +579,10 @@ export class Outbox {
       this.#put.delete(id);
       this.#remove.push(id);
     }
-    if (stroke !== null) {
-      this.#open.delete(stroke);
-      this.#begun.delete(stroke);
-    }
+    if (stroke !== null) this.#strokes.breakOff(stroke);
+    if (draw.kind === "begin") this.#strokes.forget(draw.stroke);
     this.#offered = Math.min(this.#offered, n - 1);
-    this.#singlyThrough = Math.min(this.#singlyThrough, n - 1);
+    this.#pipeline.onRenumbered(n - 1);
     this.#renumbered();
     return lost.map(({ id }) =>
       id === entry.id
@@ -691,19 +599,19 @@ export class Outbox {
 
   #rewind(): void {
     this.#sent = this.#stored;
-    this.#inFlight = [];
-    this.#answeredAt = null;
+    this.#pipeline.clear();
     this.#offerWhenAnswered();
   }
 
   #offerWhenAnswered(): void {
-    if (this.#offersKept && this.#inFlight.length === 0) this.#rollBack(this.#first - 1);
+    if (this.#offersKept && this.#pipeline.isEmpty) this.#rollBack(this.#first - 1);
   }
 
   #bringInStep(lastN: number, now: number): "ok" | "lost" {
     if (lastN + 1 < this.#first) return "lost";
     // Now it is known what is lost.
-    [this.#againFrom, this.#offersKept] = [null, false];
+    this.#pipeline.forgetAgain();
+    this.#offersKept = false;
     if (lastN < this.#stored) {
       this.#rollBack(lastN);
       return "ok";
@@ -764,7 +672,7 @@ export class Outbox {
 
   /** Keeps the names of what leaves the queue; `n` is `null` while it is not settled. */
   #remember({ id, draw }: Entry, n: number | null): void {
-    if (draw.kind === "begin") this.#begun.delete(draw.stroke);
+    if (draw.kind === "begin") this.#strokes.forget(draw.stroke);
     if (this.#client === null) return;
     if (draw.kind === "begin") this.#names.addStroke(draw.stroke, this.#client);
     if (n !== null) this.#names.addDraw(id, this.#client, n);

@@ -1,7 +1,15 @@
 /** The poster: sends what an outbox holds over HTTP, at most one batch at a time. */
 import { problemRemedy } from "./code.ts";
 import { encodeBatch, type Problem, parsePosted, parseSession, type Welcome } from "./codec.ts";
-import { ask, type Endpoint, JSON_TYPE, MSGPACK, type Outcome, REQUEST_TIMEOUT_MS, readText } from "./http.ts";
+import {
+  ask,
+  type Endpoint,
+  JSON_TYPE,
+  MSGPACK,
+  type Outcome,
+  REQUEST_TIMEOUT_MS,
+  readText,
+} from "./http.ts";
 import type { Batch } from "./outbox.ts";
 import { again, type Ended, endedBy, type Session } from "./session.ts";
 
@@ -15,12 +23,7 @@ export class Poster {
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Sends until the signal; `onEnded` hears of what ends the session. Send only after its welcome. */
-  constructor(
-    endpoint: Endpoint,
-    session: Session,
-    signal: AbortSignal,
-    onEnded: (ended: Ended) => void,
-  ) {
+  constructor(endpoint: Endpoint, session: Session, signal: AbortSignal, onEnded: (ended: Ended) => void) {
     this.#endpoint = endpoint;
     this.#session = session;
     this.#signal = signal;
@@ -81,7 +84,8 @@ export class Poster {
     if (answer.kind === "none") return again(answer.why, null);
     if (answer.kind === "answer") {
       // Anybody can answer with 200; a server says what it stored.
-      if (readText(parsePosted, answer.body) === null) return again("the server's answer cannot be read", null);
+      if (readText(parsePosted, answer.body) === null)
+        return again("the server's answer cannot be read", null);
       this.#session.onAck(batch.lastN, now);
       return null;
     }

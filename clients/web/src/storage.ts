@@ -156,7 +156,7 @@ export class Storage {
     const { page, now } = this.#options;
     const identity = new Identity(room, row?.saved ?? { state: null, draws: [], history: null }, {
       ...{ database: this.#database, key: row?.key ?? null, owner: row?.owner ?? "", isMain, now },
-      isHidden: page.isHidden,
+      isHidden: () => page.isHidden(),
       onWritten: (durable) => this.#tell(durable),
       onReleased: () => this.#held.delete(identity),
     });
@@ -215,7 +215,7 @@ export class Identity {
   #history: HistoryState | null = null;
   /** Saves are written one after the other. */
   #writing: Promise<void> = Promise.resolve();
-  #renewing = false;
+  #renewing: Promise<void> | null = null;
   #lost = false;
   #released = false;
   /** What was left to the next page, while this one is gone. */
@@ -262,19 +262,19 @@ export class Identity {
     await this.#end();
   }
 
-  /** @internal Says that it is still held. */
-  async renew(): Promise<void> {
-    if (this.#renewing || this.#lost || this.#released) return;
-    this.#renewing = true;
+  /** Says that it is still held, and finds out whether it is: {@link Identity.isLost}. Never rejects. */
+  renew(): Promise<void> {
+    if (this.#lost || this.#released) return Promise.resolve();
     this.handed = null;
-    try {
-      await this.#fenced((row) => row);
-    } catch (error) {
-      // Of other troubles the next save tells.
-      if (error instanceof LeaseLost) this.#lose();
-    } finally {
-      this.#renewing = false;
-    }
+    this.#renewing ??= this.#fenced((row) => row)
+      .catch((error: unknown) => {
+        // Of other troubles the next save tells.
+        if (error instanceof LeaseLost) this.#lose();
+      })
+      .finally(() => {
+        this.#renewing = null;
+      });
+    return this.#renewing;
   }
 
   /** @internal The page is going: frees it, and returns the word by which the next page in this tab gets it. */

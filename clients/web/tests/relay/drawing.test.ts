@@ -1,6 +1,6 @@
 /** Drawing and receiving over a real relay. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { logOf, newRoom, Person, PEN, pictureOf } from "../support/people.ts";
+import { logOf, newRoom, PEN, Person, pictureOf } from "../support/people.ts";
 import { Relay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterEach(async () => {
   await Promise.all(people.splice(0).map(({ client }) => client.close()));
 });
-afterAll(() => relay.stop());
+afterAll(() => relay.kill());
 
 describe.each(["websocket", "long-poll"] as const)("by %s", (transport) => {
   it("what one draws the other sees, and a late joiner too", async () => {
@@ -133,7 +133,10 @@ it("pointers reach the others, the newest at least", async () => {
   const seen: { client: number; x: number; y: number }[] = [];
   ben.client.on("pointer", (pointer) => seen.push(pointer));
   for (let x = 0; x <= 100; x += 1) ann.client.pointer(x, -x);
-  await until(() => seen.at(-1)?.x === 100, () => seen);
+  await until(
+    () => seen.at(-1)?.x === 100,
+    () => seen,
+  );
   expect(seen.at(-1)).toEqual({ client: ann.client.id, x: 100, y: -100 });
   // A hundred moves in one moment are no hundred frames.
   expect(seen.length).toBeLessThan(10);

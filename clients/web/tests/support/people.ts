@@ -1,7 +1,14 @@
 /** People: clients of a relay, and what they draw, for tests in Node. */
 import { WebSocket } from "ws";
 import { Board } from "../../src/board.ts";
-import { Client, type ClientOptions, type LogRecord, type State, type Style, type Timing } from "../../src/index.ts";
+import {
+  Client,
+  type ClientOptions,
+  type LogRecord,
+  type State,
+  type Style,
+  type Timing,
+} from "../../src/index.ts";
 import { until } from "./until.ts";
 
 Object.assign(globalThis, { WebSocket });
@@ -33,14 +40,31 @@ export class Person {
   readonly states: State[] = [];
   readonly refused: { readonly code: string; readonly message: string }[] = [];
 
-  private constructor(readonly client: Client) {
+  private constructor(
+    readonly client: Client,
+    readonly window: EventTarget,
+  ) {
     client.on("state", (state) => this.states.push(state));
     client.on("refused", (refused) => this.refused.push(refused));
   }
 
   static async open(server: string, room: string, options: Partial<ClientOptions> = {}): Promise<Person> {
     const timing = { ...QUICK, ...options.timing };
-    return new Person(await Client.open({ server, room, storage: "memory", ...options, timing }));
+    const window = new EventTarget();
+    // Each has a page of its own; the client looks for it while it opens.
+    Object.assign(globalThis, { window });
+    const client = await Client.open({ server, room, storage: "memory", ...options, timing });
+    Reflect.deleteProperty(globalThis, "window");
+    return new Person(client, window);
+  }
+
+  /** As a device that wakes up. */
+  wake(): void {
+    this.window.dispatchEvent(new Event("online"));
+  }
+
+  goOffline(): void {
+    this.window.dispatchEvent(new Event("offline"));
   }
 
   get isLive(): boolean {
@@ -92,7 +116,13 @@ export class Person {
 
 /** What the relay itself holds: the room's log, read by someone who takes no part. */
 export async function logOf(server: string, room: string): Promise<LogRecord[]> {
-  const reader = await Client.open({ server, room, storage: "memory", transport: "long-poll", timing: QUICK });
+  const reader = await Client.open({
+    server,
+    room,
+    storage: "memory",
+    transport: "long-poll",
+    timing: QUICK,
+  });
   const records: LogRecord[] = [];
   for await (const page of reader.history()) records.push(...page.records);
   await reader.close();

@@ -1,12 +1,17 @@
-/** A proxy: a TCP hop between client and relay that fails as networks do. */
-import { createServer, type Server, type Socket, connect } from "node:net";
+/** A hop: what stands between client and relay, and fails as networks do. */
+import { connect, createServer, type Server, type Socket } from "node:net";
 
 /** Bytes of a request that are looked at. */
 const HEAD_BYTES_MAX = 16 * 1024;
 
-export class Proxy {
+export class Hop {
   readonly #server: Server;
-  readonly #pairs = new Set<{ readonly client: Socket; readonly relay: Socket; isUpgrade: boolean }>();
+  readonly #pairs = new Set<{
+    readonly client: Socket;
+    readonly relay: Socket;
+    isUpgrade: boolean;
+    isMute: boolean;
+  }>();
   #target: number;
   /** Answers upgrades with 403, as company proxies do. */
   refusesSockets = false;
@@ -25,17 +30,17 @@ export class Proxy {
     this.#target = target;
   }
 
-  static async start(target: number): Promise<Proxy> {
+  static async start(target: number): Promise<Hop> {
     const server = createServer();
-    const proxy = new Proxy(server, target);
-    server.on("connection", (client) => proxy.#pass(client));
+    const hop = new Hop(server, target);
+    server.on("connection", (client) => hop.#pass(client));
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    return proxy;
+    return hop;
   }
 
   get url(): string {
     const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
+    if (address === null || typeof address === "string") throw new Error("the hop does not listen");
     return `http://127.0.0.1:${address.port}`;
   }
 
@@ -58,6 +63,11 @@ export class Proxy {
 
   get openSockets(): number {
     return [...this.#pairs].filter(({ isUpgrade }) => isUpgrade).length;
+  }
+
+  /** From now on what the relay says over open WebSockets is lost on the way. */
+  muteSockets(): void {
+    for (const pair of this.#pairs) pair.isMute = pair.isUpgrade;
   }
 
   /** From now on the open connections pass nothing on; new ones do, unless `all`. */
@@ -85,7 +95,7 @@ export class Proxy {
       return;
     }
     const relay = connect(this.#target, "127.0.0.1");
-    const pair = { client, relay, isUpgrade: false };
+    const pair = { client, relay, isUpgrade: false, isMute: false };
     this.#pairs.add(pair);
     const end = () => {
       this.#pairs.delete(pair);
@@ -116,7 +126,7 @@ export class Proxy {
       if (!this.#isHeld) relay.write(bytes);
     });
     relay.on("data", (bytes) => {
-      if (this.#isHeld) return;
+      if (this.#isHeld || pair.isMute) return;
       if (isSwallowed) client.resetAndDestroy();
       else client.write(bytes);
     });
