@@ -29,14 +29,23 @@ export type Polygon = readonly (readonly [number, number])[];
 const PIECE = 128;
 /** How much of a pen's width pressure governs. */
 const THINNING = 0.55;
-/** How far a spine point goes towards the pen's point: 1 is all the way. Low smoothing, so that ink does not lag. */
-const FOLLOW = 0.72;
+/** How far a spine point goes towards the pen's: for small steps, which may be a tremble, and from the long step on all
+ * the way, so that fast ink neither lags nor cuts corners. In sixteenths. */
+const FOLLOW = 0.5;
+const LONG_STEP = 24 * 16;
 /** How fast the width follows pressure, per point. */
 const PRESSURE_FOLLOW = 0.45;
-/** How fast the width follows speed, where there is no pressure. */
-const SPEED_FOLLOW = 0.275;
+/** Without pressure, how fast the width follows the pen's speed, and how much of the width that governs. */
+const SPEED_FOLLOW = 0.25;
+const SLOW_PRESSURE = 0.62;
+const FAST_PRESSURE = 0.12;
+/** The step between two points that counts as fast: pen widths and, on top, sixteenths. */
+const FAST_WIDTHS = 2;
+const FAST_STEP = 16 * 16;
+/** Turns sharper than that (a cosine) get their sides marked, or thin lines between far points would be pinched. */
+const SHARP = 0.4;
 /** Without pressure, lines begin a little thinner than they go on. */
-const FIRST_PRESSURE = 0.4;
+const FIRST_PRESSURE = 0.45;
 /** Thinner ink could not be seen. */
 const SIZE_MIN = 8;
 /** Corners of a dot. */
@@ -101,9 +110,9 @@ export class Outline {
       const at = this.#points * this.#stride;
       const x = (values[at] ?? 0) - this.#originX;
       const y = (values[at + 1] ?? 0) - this.#originY;
-      const next = follow(this.#spine.at(-1), x, y, this.#target(values[at + 2]), this.#size, FOLLOW);
+      const next = follow(this.#spine.at(-1), x, y, this.#target(values[at + 2]), this.#size, false);
       if (next) {
-        this.#push(next);
+        append(this.#spine, next, this.#size);
       }
     }
   }
@@ -128,13 +137,13 @@ export class Outline {
     for (const end of ends) {
       const x = end.x - this.#originX;
       const y = end.y - this.#originY;
-      const tip = follow(spine.at(-1), x, y, pressure, this.#size, 1);
+      const tip = follow(spine.at(-1), x, y, pressure, this.#size, true);
       if (tip) {
         const before = spine.at(-1);
         // A tip that turns back within the pen's own width is a tremble, and would end the line in a blob.
         const back = before ? tip.vector[0] * before.vector[0] + tip.vector[1] * before.vector[1] < 0 : false;
         if (!back || tip.distance > this.#size / 4) {
-          spine.push(tip);
+          append(spine, tip, this.#size);
         }
       }
     }
@@ -149,18 +158,6 @@ export class Outline {
     return this.#pressed ? Math.min(255, Math.max(0, value ?? 128)) / 255 : null;
   }
 
-  #push(next: StrokePoint): void {
-    this.#spine.push(next);
-    const first = this.#spine[0];
-    if (this.#spine.length === 2 && first) {
-      first.vector = next.vector;
-      if (this.#pressed) {
-        // The first touch is measured while the pen still lands.
-        first.pressure = Math.min(1, (first.pressure + next.pressure) / 2);
-      }
-    }
-  }
-
   #outlined(spine: StrokePoint[]): Polygon {
     const first = spine[0];
     if (!first) {
@@ -171,12 +168,6 @@ export class Outline {
       const radius = this.#size * (0.5 - (this.#flat ? 0 : THINNING) * (0.5 - first.pressure));
       return dot(first.point[0], first.point[1], Math.max(radius, SIZE_MIN / 2));
     }
-    if (first.vector[0] === 0 && first.vector[1] === 0) {
-      const second = spine[1];
-      if (second) {
-        spine[0] = { ...first, vector: second.vector };
-      }
-    }
     const corners = getStrokeOutlinePoints(spine, this.#options);
     return corners.every(([x, y]) => Number.isFinite(x) && Number.isFinite(y))
       ? corners
@@ -184,30 +175,33 @@ export class Outline {
   }
 }
 
-/** The spine's next point on the way from `previous` to the pen, or nothing where it would be too near. */
+/** The spine's next point on the way from `previous` to the pen, or nothing where it would be too near. `whole`: right up to the pen. */
 function follow(
   previous: StrokePoint | undefined,
   x: number,
   y: number,
   target: number | null,
   size: number,
-  part: number,
+  whole: boolean,
 ): StrokePoint | undefined {
   if (!previous) {
     const pressure = target ?? FIRST_PRESSURE;
     return { point: [x, y], pressure, vector: [0, 0], distance: 0, runningLength: 0 };
   }
+  const way = Math.hypot(x - previous.point[0], y - previous.point[1]);
+  const part = whole ? 1 : FOLLOW + (1 - FOLLOW) * Math.min(1, way / LONG_STEP);
   const dx = (x - previous.point[0]) * part;
   const dy = (y - previous.point[1]) * part;
   const distance = Math.hypot(dx, dy);
   // Steps much shorter than the pen is wide only make it tremble.
-  if (distance < (part === 1 ? 0.5 : Math.min(24, Math.max(1, size * 0.06)))) {
+  if (distance < (whole ? 0.5 : Math.min(24, Math.max(1, size * 0.06)))) {
     return undefined;
   }
   let pressure = previous.pressure;
   if (target === null) {
-    const speed = Math.min(1, distance / size);
-    pressure = Math.min(1, pressure + (1 - speed - pressure) * speed * SPEED_FOLLOW);
+    const speed = Math.min(1, distance / (size * FAST_WIDTHS + FAST_STEP));
+    const meant = SLOW_PRESSURE + (FAST_PRESSURE - SLOW_PRESSURE) * speed;
+    pressure += (meant - pressure) * SPEED_FOLLOW * Math.min(1, (4 * distance) / FAST_STEP);
   } else {
     pressure += (target - pressure) * PRESSURE_FOLLOW;
   }
@@ -218,6 +212,40 @@ function follow(
     distance,
     runningLength: previous.runningLength + distance,
   };
+}
+
+/** Puts a point at the end of a spine. Changes nothing before the last two points. */
+function append(spine: StrokePoint[], next: StrokePoint, size: number): void {
+  const last = spine.at(-1);
+  const before = spine.at(-2);
+  if (last && !before) {
+    // The first point has no way behind it. Its pressure is measured while the pen still lands.
+    const pressure = (last.pressure + next.pressure) / 2;
+    spine[spine.length - 1] = { ...last, pressure, vector: next.vector };
+  } else if (last && before && last.vector[0] * next.vector[0] + last.vector[1] * next.vector[1] < SHARP) {
+    if (last.distance > 2.5 * size) {
+      const [x, y] = last.vector;
+      spine[spine.length - 1] = {
+        ...last,
+        point: [last.point[0] + x * size, last.point[1] + y * size],
+        distance: last.distance - size,
+        runningLength: last.runningLength - size,
+      };
+      spine.push({ ...last, distance: size });
+    }
+    if (next.distance > 2.5 * size) {
+      const [x, y] = next.vector;
+      spine.push({
+        ...next,
+        point: [last.point[0] - x * size, last.point[1] - y * size],
+        distance: size,
+        runningLength: last.runningLength + size,
+      });
+      spine.push({ ...next, distance: next.distance - size });
+      return;
+    }
+  }
+  spine.push(next);
 }
 
 function dot(x: number, y: number, radius: number): Polygon {

@@ -15,6 +15,8 @@ import { Tiles } from "./tiles.ts";
 const BUDGET = 8;
 /** A zoom that has not changed for that long is one to paint tiles for, in ms. */
 const STEADY = 90;
+/** Views that follow each other faster are one movement, in ms. */
+const MOVEMENT = 150;
 /** Beyond that much larger or smaller, scaled tiles are too ugly to wait. */
 const STRETCH_MAX = 2.5;
 
@@ -145,6 +147,8 @@ export class Painter implements SceneListener {
       this.#all();
     }
     if (before?.scale !== projection.scale) {
+      // Following someone's zoom sets many views in a row; tiles for each of them would be for nothing.
+      this.#hasty &&= now - this.#scaleAt > MOVEMENT;
       this.#scaleAt = now;
       this.#all();
     } else if (before.originX !== projection.originX || before.originY !== projection.originY) {
