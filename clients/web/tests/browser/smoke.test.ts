@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { Browser, Point } from "./support/browser.ts";
 import { type ChromiumBrowser, startChromium } from "./support/chromium.ts";
 import { ENGINES } from "./support/engines.ts";
+import { difference, inked, pixels } from "./support/page.ts";
 import { type Site, startSite } from "./support/site.ts";
 import { sleep, until } from "./support/wait.ts";
 
@@ -119,6 +120,39 @@ describe.each(ENGINES)("$name", ({ name, start }) => {
     await other.open(site.url);
     expect(await other.evaluate(stored)).toBe(null);
     expect(Buffer.from(await other.screenshot()).toString("latin1", 1, 4)).toBe("PNG");
+  });
+
+  test("two windows are compared pixel by pixel", async () => {
+    const pages = [
+      await (await person()).page(),
+      await (await person()).page(),
+      await (await person()).page(),
+    ];
+    const shown = await Promise.all(
+      pages.map(async (page, at) => {
+        await page.open(site.url);
+        await page.evaluate((isOther) => {
+          for (const colour of ["#fff", "#06c"]) {
+            const canvas = document.createElement("canvas");
+            document.body.append(canvas);
+            [canvas.width, canvas.height] = [700, 500];
+            const context = canvas.getContext("2d");
+            if (context === null) throw new Error("no canvas");
+            context.fillStyle = colour;
+            context.ellipse(350, 250, colour === "#fff" ? 900 : 200.5, 900, 0.3, 0, isOther ? 6.28 : 6.2);
+            context.ellipse(350, 250, 100.3, 100, 0, 0, 7);
+            context.fill("evenodd");
+          }
+        }, at === 2);
+        return pixels(page);
+      }),
+    );
+    const [one, same, other] = shown;
+    if (one === undefined || same === undefined || other === undefined) throw new Error("three windows");
+    expect([one.width, one.height, one.data.length]).toEqual([700, 500, 700 * 500 * 4]);
+    expect(difference(one, same)).toBe(null);
+    expect(difference(one, other)).toMatch(/pixels between/);
+    expect(inked(one)).toBeGreaterThan(1000);
   });
 
   test("what goes wrong in the page is told", async () => {

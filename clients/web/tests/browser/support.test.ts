@@ -1,6 +1,15 @@
 /** The relay and the proxy of these tests do what they are said to do, without a browser. */
 import { expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
+import {
+  BY_HAND,
+  fitted,
+  HAS_INK,
+  recordedInkml,
+  recordedInput,
+  recordedStroke,
+  WHERE,
+} from "./support/ink.ts";
 import { ProxyServer, type Weather } from "./support/proxy.ts";
 import { Relay } from "./support/relay.ts";
 import { type Site, startSite } from "./support/site.ts";
@@ -133,4 +142,23 @@ test("the relay keeps its port and its draws when it is killed", async () => {
       () => true,
     ),
   );
+});
+
+test.skipIf(!HAS_INK)(`recorded ink is read, and fitted into a window${WHERE}`, () => {
+  expect(recordedStroke("freehand-sample")).toHaveLength(360);
+  expect(recordedStroke("freehand-flash")).toHaveLength(135);
+  const words = BY_HAND.map(recordedInput);
+  expect(Math.max(...words.map((word) => word.length))).toBe(675);
+  for (const name of ["journal", "onenote-web"] as const) {
+    const pressures = recordedInkml(name).flatMap((stroke) => stroke.map(([, , pressure]) => pressure ?? -1));
+    expect(pressures.length).toBeGreaterThan(100);
+    expect(pressures.every((pressure) => pressure >= 0 && pressure <= 1)).toBe(true);
+    expect(new Set(pressures).size).toBeGreaterThan(10);
+  }
+  const box = { x: 100, y: 50, width: 800, height: 600 };
+  const points = fitted(words, box).flat();
+  expect(points.every(([x, y]) => x >= 100 && x <= 900 && y >= 50 && y <= 650)).toBe(true);
+  expect(points.every(([x, y]) => Number.isInteger(x) && Number.isInteger(y))).toBe(true);
+  const spans = [Math.max(...points.map(([x]) => x)) - 100, Math.max(...points.map(([, y]) => y)) - 50];
+  expect(spans[0] === 800 || spans[1] === 600).toBe(true);
 });

@@ -41,14 +41,31 @@ export function recordedInkml(name: "journal" | "onenote-web"): Recorded[] {
   const at = (wanted: string) => channels.findIndex((channel) => channel.name === wanted);
   const [x, y, force] = [at("X"), at("Y"), at("F")];
   const strokes = traces.map((trace) =>
-    trace.split(",").flatMap((text): Point[] => {
-      const values = text.trim().split(/\s+/).map(Number);
+    traceOf(trace).flatMap((values): Point[] => {
       const [px, py, pf] = [values[x], values[y], values[force]];
-      if (px === undefined || py === undefined || !Number.isFinite(px) || !Number.isFinite(py)) return [];
+      if (px === undefined || py === undefined) return [];
       return [pf === undefined ? [px, py] : [px, py, pf / (channels[force]?.max ?? 1)]];
     }),
   );
   return strokes.filter((stroke) => stroke.length > 0);
+}
+
+/**
+ * The points of a trace, each with its values. A value stands for itself, or after `'` for the difference from the one
+ * before, or after `"` for the difference between differences; each holds for its channel until another comes.
+ */
+function traceOf(text: string): number[][] {
+  const channels: { sign: string; value: number; speed: number }[] = [];
+  return text.split(",").map((point) =>
+    [...point.matchAll(/([!'"]?)\s*(-?\d+(?:\.\d+)?)/g)].map(([, sign = "", written = ""], at) => {
+      const before = channels[at] ?? { sign: "!", value: 0, speed: 0 };
+      const rule = sign === "" ? before.sign : sign;
+      const base = rule === "!" ? 0 : before.value + (rule === '"' ? before.speed : 0);
+      const value = base + Number(written);
+      channels[at] = { sign: rule, value, speed: value - before.value };
+      return value;
+    }),
+  );
 }
 
 /** A part of the window, in CSS pixels. */
