@@ -6,8 +6,8 @@ import type { Page } from "./browser.ts";
 import { PATIENCE, until } from "./wait.ts";
 
 declare global {
-  /** What the board leaves for tests and for the curious. */
-  var inkrelay: { readonly client: Client; readonly stage: Stage } | undefined;
+  /** What the board leaves for tests and for the curious; no client yet while its outbox opens. */
+  var inkrelay: { readonly client: Client | null; readonly stage: Stage } | undefined;
 }
 
 /** A stroke as plain data. */
@@ -41,14 +41,14 @@ export async function openBoard(page: Page, server: string, room: string, within
 export async function ready(page: Page, within = PATIENCE): Promise<void> {
   await until(
     "the board has its client",
-    () => page.evaluate(() => globalThis.inkrelay !== undefined),
+    () => page.evaluate(() => (globalThis.inkrelay?.client ?? null) !== null),
     within,
   );
 }
 
 /** What the client says of its connection; `null` before there is one. */
 export async function stateOf(page: Page): Promise<State | null> {
-  return page.evaluate(() => globalThis.inkrelay?.client.state ?? null);
+  return page.evaluate(() => globalThis.inkrelay?.client?.state ?? null);
 }
 
 /** Waits until the client is live. */
@@ -58,7 +58,7 @@ export async function live(page: Page, within = PATIENCE): Promise<void> {
 
 /** How many draws the store is not known to have; `null` before there is a client. */
 export async function unsent(page: Page): Promise<number | null> {
-  return page.evaluate(() => globalThis.inkrelay?.client.unsent ?? null);
+  return page.evaluate(() => globalThis.inkrelay?.client?.unsent ?? null);
 }
 
 /** Waits until everything is stored. */
@@ -69,7 +69,7 @@ export async function saved(page: Page, within = PATIENCE): Promise<void> {
 /** The strokes that show, in the order in which they are painted. */
 export async function strokes(page: Page): Promise<PlainStroke[]> {
   return page.evaluate(() => {
-    const shown = globalThis.inkrelay?.client.board.strokes() ?? [];
+    const shown = globalThis.inkrelay?.client?.board.strokes() ?? [];
     return shown.map((stroke) => ({
       author: stroke.author,
       number: stroke.number,
@@ -86,7 +86,7 @@ export async function strokes(page: Page): Promise<PlainStroke[]> {
 /** How many strokes show, and how many of them are whole. */
 export async function counts(page: Page): Promise<{ shown: number; closed: number }> {
   return page.evaluate(() => {
-    const shown = globalThis.inkrelay?.client.board.strokes() ?? [];
+    const shown = globalThis.inkrelay?.client?.board.strokes() ?? [];
     return { shown: shown.length, closed: shown.filter((stroke) => stroke.closed).length };
   });
 }
