@@ -6,8 +6,11 @@ import type { Page } from "./browser.ts";
 import { PATIENCE, until } from "./wait.ts";
 
 declare global {
-  /** What the board leaves for tests and for the curious; no client yet while its outbox opens. */
-  var inkrelay: { readonly client: Client | null; readonly stage: Stage } | undefined;
+  /**
+   * What the board leaves for tests and for the curious. It has no client while the outbox opens, and is itself
+   * missing until the board's script runs: ask with `?.`.
+   */
+  var inkrelay: { readonly client: Client | null; readonly stage: Stage };
 }
 
 /** A stroke as plain data. */
