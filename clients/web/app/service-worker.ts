@@ -25,6 +25,8 @@ const PREFIX = "inkrelay-shell-";
 const CACHE = PREFIX + SHELL.version;
 /** The one page there is, whichever board it shows. */
 const PAGE = "/";
+/** What is kept fits whoever asks: servers say that it varies with headers that caches do not see alike. */
+const ANY = { ignoreSearch: true, ignoreVary: true };
 /** Ms that a page load waits for the network before it takes the kept page. */
 const NAVIGATION_MS = 4_000;
 
@@ -60,7 +62,7 @@ self.addEventListener("fetch", (event) => {
 
 /** The network's page if there is one in time: it names the newest files. */
 async function page(request: Request): Promise<Response> {
-  const kept = async () => (await caches.open(CACHE)).match(PAGE);
+  const kept = async () => (await caches.open(CACHE)).match(PAGE, ANY);
   const timeout = new Promise<undefined>((resolve) => setTimeout(resolve, NAVIGATION_MS));
   const network = fetch(request);
   try {
@@ -74,7 +76,7 @@ async function page(request: Request): Promise<Response> {
 
 /** Files of the shell are as they were when this version was installed. */
 async function file(request: Request): Promise<Response> {
-  const kept = await (await caches.open(CACHE)).match(request, { ignoreSearch: true });
+  const kept = await (await caches.open(CACHE)).match(request, ANY);
   return kept ?? fetch(request);
 }
 
