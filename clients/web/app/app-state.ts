@@ -18,7 +18,17 @@ export type Relay = Pick<
 /** What the panels need of the stage. */
 export type Paper = Pick<
   Stage,
-  "mode" | "rgba" | "width" | "readOnly" | "theme" | "view" | "show" | "setView" | "zoomBy" | "fit" | "toStage"
+  | "mode"
+  | "rgba"
+  | "width"
+  | "readOnly"
+  | "theme"
+  | "view"
+  | "show"
+  | "setView"
+  | "zoomBy"
+  | "fit"
+  | "toStage"
 >;
 
 /** The small panels that open from a button; one at a time. */
@@ -124,7 +134,8 @@ export class AppState {
   }
 
   #setUnsent(unsent: number): void {
-    if ((unsent === 0) !== (this.unsent.value === 0) || this.#unsentSince === 0) this.#unsentSince = this.now();
+    if ((unsent === 0) !== (this.unsent.value === 0) || this.#unsentSince === 0)
+      this.#unsentSince = this.now();
     this.unsent.value = unsent;
     this.#settle();
   }

@@ -22,7 +22,8 @@ function shell(): Plugin {
       for (const [name, output] of Object.entries(bundle)) {
         if (name !== WORKER) add(name, output.type === "chunk" ? output.code : output.source);
       }
-      for (const name of readdirSync(join(ROOT, "public"))) add(name, readFileSync(join(ROOT, "public", name)));
+      for (const name of readdirSync(join(ROOT, "public")))
+        add(name, readFileSync(join(ROOT, "public", name)));
       const worker = bundle[WORKER];
       if (worker?.type !== "chunk") this.error(`${WORKER} was not built`);
       const value = JSON.stringify({ version: hash.digest("hex").slice(0, 16), files: files.sort() });

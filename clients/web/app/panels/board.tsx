@@ -27,13 +27,23 @@ export interface PageParts {
   readonly room: string;
   readonly choices: Choices;
   /** For the panels, the ink and the pointers above it. */
-  readonly hosts: { readonly panels: HTMLElement; readonly stage: HTMLElement; readonly pointers: HTMLElement };
+  readonly hosts: {
+    readonly panels: HTMLElement;
+    readonly stage: HTMLElement;
+    readonly pointers: HTMLElement;
+  };
   readonly makeStage: (options: StageOptions) => Paper;
   readonly openClient: () => Promise<Relay>;
 }
 
 /** Shows the page; ink can be drawn at once. Resolves when the client is open, or could not be opened. */
-export async function showBoard({ room, choices, hosts, makeStage, openClient }: PageParts): Promise<AppState> {
+export async function showBoard({
+  room,
+  choices,
+  hosts,
+  makeStage,
+  openClient,
+}: PageParts): Promise<AppState> {
   const state = new AppState(room, choices);
   const paper = makeStage({
     host: hosts.stage,
@@ -42,7 +52,8 @@ export async function showBoard({ room, choices, hosts, makeStage, openClient }:
       pointers.refresh();
       if (byHand) state.follow(null);
     },
-    onForbidden: () => state.toasts.show({ key: "locked", text: "You can look at this board, but not draw on it." }),
+    onForbidden: () =>
+      state.toasts.show({ key: "locked", text: "You can look at this board, but not draw on it." }),
     onPen: () => state.toasts.show({ key: "pen", text: "Pen in use: fingers move the board now." }),
   });
   const pointers = new Pointers(hosts.pointers, (place) => paper.toStage(place));
@@ -174,7 +185,12 @@ function BoardPanels({ state, paper }: { readonly state: AppState; readonly pape
         <Corner state={state} paper={paper} actions={actions} />
         <div class="others surface">
           <People state={state} />
-          <button type="button" class="button primary share-button" title="Share" onClick={() => state.ask("share")}>
+          <button
+            type="button"
+            class="button primary share-button"
+            title="Share"
+            onClick={() => state.ask("share")}
+          >
             <ShareIcon />
             <span>Share</span>
           </button>
@@ -183,7 +199,9 @@ function BoardPanels({ state, paper }: { readonly state: AppState; readonly pape
       <Notices state={state} />
       <Refused state={state} newBoard={openNewBoard} />
       <Hint state={state} />
-      <div class="bottom">{state.locked.value === null ? <Toolbar state={state} /> : <Locked state={state} />}</div>
+      <div class="bottom">
+        {state.locked.value === null ? <Toolbar state={state} /> : <Locked state={state} />}
+      </div>
       <Zoom state={state} paper={paper} />
     </>
   );

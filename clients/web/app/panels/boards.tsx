@@ -55,7 +55,10 @@ export function BoardList({ choices, here }: { readonly choices: Choices; readon
             <span>{room === here ? "open now" : ago(at, now)}</span>
           </a>
           {room !== here && (
-            <IconButton label={`Remove ${boardTitle(room)} from this list`} onPress={() => choices.forget(room)}>
+            <IconButton
+              label={`Remove ${boardTitle(room)} from this list`}
+              onPress={() => choices.forget(room)}
+            >
               <CloseIcon />
             </IconButton>
           )}

@@ -59,7 +59,8 @@ function StatusWord({ state }: { readonly state: AppState }) {
   // Who only watches has nothing to save.
   const saving = state.role.value === 0 ? "unsure" : state.saving.value;
   const { tone, word } = statusOf(state.connection.value, saving, state.unsent.value);
-  const mark = tone === "good" ? <CheckIcon /> : tone === "busy" ? <span class="spinner" /> : <CloudOffIcon />;
+  const mark =
+    tone === "good" ? <CheckIcon /> : tone === "busy" ? <span class="spinner" /> : <CloudOffIcon />;
   return (
     <span class={`status ${tone}`} title={word}>
       {mark}

@@ -2,7 +2,14 @@
  * The film: a log that can be wound to any record, forward and backward. Every record's effect is worked out once, as
  * changes that can be undone; so that going back costs as much as going forward, and no board is ever rebuilt.
  */
-import { Board, type Change, type LogRecord, type Picture, type Stroke, type StrokeName } from "../../src/index.ts";
+import {
+  Board,
+  type Change,
+  type LogRecord,
+  type Picture,
+  type Stroke,
+  type StrokeName,
+} from "../../src/index.ts";
 
 /** A hidden stroke has this many values. */
 const HIDDEN = -1;

@@ -26,7 +26,11 @@ export function followPeople(
   state: AppState,
   client: Relay,
   paper: Paper,
-  view: { readonly extent: () => Extent; readonly still: () => boolean; readonly placeOf: (client: number) => Place | undefined },
+  view: {
+    readonly extent: () => Extent;
+    readonly still: () => boolean;
+    readonly placeOf: (client: number) => Place | undefined;
+  },
 ): () => void {
   let place: Place | null = null;
   let frame = 0;
@@ -35,7 +39,9 @@ export function followPeople(
     frame = 0;
     if (place === null || state.following.value === null || state.watching.value) return;
     const goal = viewToward(paper.view, view.extent(), place);
-    const next = view.still() ? (stepToward(paper.view, goal, 0) && goal) : stepToward(paper.view, goal, now - last);
+    const next = view.still()
+      ? stepToward(paper.view, goal, 0) && goal
+      : stepToward(paper.view, goal, now - last);
     last = now;
     if (next === null) return;
     paper.setView(next);

@@ -85,7 +85,9 @@ export const KeyboardIcon = draw(
     <path d="M7.2 10.2v.1M10.4 10.2v.1M13.6 10.2v.1M16.8 10.2v.1M8.5 14h7" />
   </>,
 );
-export const PlayIcon = draw(<path d="M8 5.8v12.4a.8.8 0 0 0 1.2.7l10-6.2a.8.8 0 0 0 0-1.4l-10-6.2a.8.8 0 0 0-1.2.7Z" />);
+export const PlayIcon = draw(
+  <path d="M8 5.8v12.4a.8.8 0 0 0 1.2.7l10-6.2a.8.8 0 0 0 0-1.4l-10-6.2a.8.8 0 0 0-1.2.7Z" />,
+);
 export const PauseIcon = draw(<path d="M8.5 5.5v13M15.5 5.5v13" />);
 export const EyeIcon = draw(
   <>

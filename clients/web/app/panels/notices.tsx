@@ -137,7 +137,7 @@ export function Hint({ state }: { readonly state: AppState }) {
   if (!state.blank.value || state.locked.value !== null) return null;
   return (
     <div class="hint" aria-hidden="true">
-      <svg viewBox="0 0 220 60">
+      <svg viewBox="0 0 220 60" aria-hidden="true">
         <path d="M6 40C30 8 44 8 48 26s-18 30-14 14 30-34 46-24 4 36 16 30 18-40 34-36 2 34 16 34 18-26 32-30 22 10 36 2" />
       </svg>
       <p>Draw anywhere.</p>

@@ -76,25 +76,25 @@ export function Popover(props: {
       const inside = event.target instanceof Node && props.anchor.current?.contains(event.target) === true;
       if (!inside) close.current();
     };
-    const escape = (event: KeyboardEvent) => {
+    const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
       close.current();
     };
     document.addEventListener("pointerdown", outside, true);
-    document.addEventListener("keydown", escape, true);
+    document.addEventListener("keydown", onKey, true);
     return () => {
       document.removeEventListener("pointerdown", outside, true);
-      document.removeEventListener("keydown", escape, true);
+      document.removeEventListener("keydown", onKey, true);
       // Focus that meanwhile went elsewhere was put there on purpose.
       const lost = document.activeElement === document.body || own.current?.contains(document.activeElement);
       if (lost !== false && before instanceof HTMLElement) before.focus({ preventScroll: true });
     };
   }, [props.anchor]);
   return (
-    <div ref={own} class={`popover surface ${props.class ?? ""}`} role="group" aria-label={props.label} tabIndex={-1}>
+    <section ref={own} class={`popover surface ${props.class ?? ""}`} aria-label={props.label} tabIndex={-1}>
       {props.children}
-    </div>
+    </section>
   );
 }
 

@@ -18,9 +18,7 @@ export function isOnlyHere(hostname: string): boolean {
 
 /** A QR code's dark modules as the path of an SVG, one unit each. */
 export function qrPath(rows: readonly (readonly boolean[])[]): string {
-  return rows
-    .flatMap((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : "")))
-    .join("");
+  return rows.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : ""))).join("");
 }
 
 function Code({ text }: { readonly text: string }) {
@@ -58,12 +56,14 @@ export function ShareDialog({ state }: { readonly state: AppState }) {
     <Dialog title="Draw together" class="share" onClose={close}>
       {isOnlyHere(location.hostname) ? (
         <p class="note">
-          This address works on this computer only. For iPads and other computers on your network, stop the server and
-          start it with <code>make run LAN=1</code>.
+          This address works on this computer only. For iPads and other computers on your network, stop the
+          server and start it with <code>make run LAN=1</code>.
         </p>
       ) : (
         <>
-          <p class="quiet">Everyone with this link can open the board. Point a camera at the code, or send the link.</p>
+          <p class="quiet">
+            Everyone with this link can open the board. Point a camera at the code, or send the link.
+          </p>
           <Code text={link} />
         </>
       )}
@@ -88,7 +88,8 @@ export function ShareDialog({ state }: { readonly state: AppState }) {
         </button>
       </div>
       <p class="quiet" role="status">
-        {copied === "by hand" && "The link is selected: copy it with the keyboard, or from the menu above it."}
+        {copied === "by hand" &&
+          "The link is selected: copy it with the keyboard, or from the menu above it."}
       </p>
       <div class="actions">
         {"share" in navigator && (

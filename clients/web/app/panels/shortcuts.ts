@@ -86,35 +86,46 @@ function run(command: Command, state: AppState, paper: Paper): void {
   const { choices } = state;
   switch (command.do) {
     case "mode":
-      return choices.setMode(command.mode);
+      choices.setMode(command.mode);
+      return;
     case "colour": {
       const ink = INKS[command.index];
       if (ink !== undefined) choices.setColour(ink.rgba);
       return;
     }
     case "width":
-      return choices.stepWidth(command.direction);
+      choices.stepWidth(command.direction);
+      return;
     case "undo":
-      return state.undo();
+      state.undo();
+      return;
     case "redo":
-      return state.redo();
+      state.redo();
+      return;
     case "zoom in":
-      return zoomIn(paper);
+      zoomIn(paper);
+      return;
     case "zoom out":
-      return zoomOut(paper);
+      zoomOut(paper);
+      return;
     case "life-size":
-      return zoomReset(paper);
+      zoomReset(paper);
+      return;
     case "fit":
-      return paper.fit();
+      paper.fit();
+      return;
     case "pan": {
       state.follow(null);
       const { x, y, zoom } = paper.view;
-      return paper.setView({ x: x + command.x / zoom, y: y + command.y / zoom, zoom });
+      paper.setView({ x: x + command.x / zoom, y: y + command.y / zoom, zoom });
+      return;
     }
     case "help":
-      return state.ask("help");
+      state.ask("help");
+      return;
     case "escape":
-      return state.follow(null);
+      state.follow(null);
+      return;
   }
 }
 

@@ -62,11 +62,17 @@ export interface Notice {
 export function offlineNotice(state: State, unsent: number, durable: boolean, now: number): Notice | null {
   if (state.kind !== "offline") return null;
   const title = state.draining ? "The server is restarting" : "Offline";
-  return { tone: "warn", title, text: `${keptWords(unsent, durable)} ${againWords(state.retryAt, now)}`, retry: true };
+  return {
+    tone: "warn",
+    title,
+    text: `${keptWords(unsent, durable)} ${againWords(state.retryAt, now)}`,
+    retry: true,
+  };
 }
 
 function keptWords(unsent: number, durable: boolean): string {
-  if (unsent === 0) return durable ? "You can keep drawing." : "You can keep drawing, but leave this page open.";
+  if (unsent === 0)
+    return durable ? "You can keep drawing." : "You can keep drawing, but leave this page open.";
   const changes = `${plural(unsent, "change")} ${unsent === 1 ? "is" : "are"}`;
   return durable ? `${changes} kept on this device.` : `${changes} unsent, and lost if this page closes.`;
 }
@@ -87,7 +93,9 @@ export interface Refusal {
 /** Words for a refused state. `unsent` draws stay on this device if the outbox is durable. */
 export function refusalOf(code: string, message: string, unsent: number, durable: boolean): Refusal {
   const kept =
-    unsent > 0 && durable ? ` ${plural(unsent, "change")} that could not be sent stay${unsent === 1 ? "s" : ""} on this device.` : "";
+    unsent > 0 && durable
+      ? ` ${plural(unsent, "change")} that could not be sent stay${unsent === 1 ? "s" : ""} on this device.`
+      : "";
   switch (code) {
     case "invalid_token":
     case "4401":

@@ -79,12 +79,7 @@ export function Toolbar({ state }: { readonly state: AppState }) {
       </div>
       <hr />
       <div class="row">
-        <IconButton
-          label="Undo"
-          keys="Ctrl Z"
-          disabled={!history.value.canUndo}
-          onPress={() => state.undo()}
-        >
+        <IconButton label="Undo" keys="Ctrl Z" disabled={!history.value.canUndo} onPress={() => state.undo()}>
           <UndoIcon />
         </IconButton>
         <IconButton
@@ -135,7 +130,9 @@ function Colours({ state, group }: { readonly state: AppState; readonly group: s
           }}
         />
         <span class="face">
-          <span class="dot rainbow">{own && <span class="dot ink" style={{ "--ink": inkOn(state, rgba) }} />}</span>
+          <span class="dot rainbow">
+            {own && <span class="dot ink" style={{ "--ink": inkOn(state, rgba) }} />}
+          </span>
         </span>
       </label>
     </div>

@@ -30,9 +30,9 @@ export function Zoom({ state, paper }: { readonly state: AppState; readonly pape
   const words = zoomWords(state.view.value.zoom);
   return (
     <>
-      <div class="zoom zoom-large surface" role="group" aria-label="Zoom">
+      <fieldset class="zoom zoom-large surface" aria-label="Zoom">
         <ZoomButtons paper={paper} words={words} />
-      </div>
+      </fieldset>
       <div class="zoom zoom-small surface anchor" ref={anchor}>
         <button
           type="button"

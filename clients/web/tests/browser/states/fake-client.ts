@@ -1,4 +1,6 @@
 /** A client without a network: every state that people meet can be had by calling it. For looking at the page only. */
+
+import type { Relay } from "../../../app/app-state.ts";
 import {
   Board,
   type ClientEvents,
@@ -10,7 +12,6 @@ import {
   type StrokeName,
   type Style,
 } from "../../../src/index.ts";
-import type { Relay } from "../../../app/app-state.ts";
 
 type Listener = (value: never) => void;
 

@@ -2,7 +2,7 @@
 import type { AppState } from "../../../app/app-state.ts";
 import type { Participant } from "../../../src/index.ts";
 import { landscape } from "./drawing.ts";
-import { FakeClient, OWN_ID } from "./fake-client.ts";
+import { type FakeClient, OWN_ID } from "./fake-client.ts";
 
 const OTHERS: readonly Participant[] = [
   { client: 21, name: "Mira Okafor", rgba: 0xc92a35ff },
@@ -17,7 +17,10 @@ type Arrange = (client: FakeClient, state: AppState) => void;
 
 function drawn(client: FakeClient): void {
   let at = Date.UTC(2026, 5, 1, 9, 30);
-  for (const draw of landscape()) client.add(21, draw, (at += 120));
+  for (const draw of landscape()) {
+    client.add(21, draw, at);
+    at += 120;
+  }
 }
 
 function company(client: FakeClient): void {
@@ -58,8 +61,14 @@ export const STATES: Readonly<Record<string, Arrange>> = {
   share: inCompany((_, state) => state.ask("share")),
   boards: inCompany((_, state) => {
     const hour = 3_600_000;
-    const rooms = ["team-retro", "Zk3v_Qm81LwR0tYbN-aJ4c", "lobby", "a.board.with.a.rather.long.name.that.people.chose.themselves"];
-    rooms.forEach((room, i) => state.choices.visit(room, Date.now() - hour * 9 * (rooms.length - i)));
+    const rooms = [
+      "team-retro",
+      "Zk3v_Qm81LwR0tYbN-aJ4c",
+      "lobby",
+      "a.board.with.a.rather.long.name.that.people.chose.themselves",
+    ];
+    for (const [i, room] of rooms.entries())
+      state.choices.visit(room, Date.now() - hour * 9 * (rooms.length - i));
     state.choices.visit(state.room, Date.now());
     state.ask("boards");
   }),
@@ -78,7 +87,8 @@ export const STATES: Readonly<Record<string, Arrange>> = {
   }),
   draining: inCompany((client) => offline(client, 1, true)),
   viewer: inCompany((client) => client.tell("welcome", { id: OWN_ID, role: 0, limits: NO_LIMITS })),
-  token: (client) => client.setState({ kind: "refused", code: "invalid_token", message: "the token has expired" }),
+  token: (client) =>
+    client.setState({ kind: "refused", code: "invalid_token", message: "the token has expired" }),
   full: inCompany((client) => {
     client.setUnsent(2);
     client.setState({ kind: "refused", code: "room_full", message: "the room is full" });

@@ -31,7 +31,14 @@ function logOf(length: number, seed: number): LogRecord[] {
     let draw: Draw;
     if (kind < 6 || newest === 0) {
       strokes[author] = newest + 1;
-      draw = { kind: "begin", stroke: newest + 1, style: STYLE, channels: 0, points: [chance(99), i], end: kind === 0 };
+      draw = {
+        kind: "begin",
+        stroke: newest + 1,
+        style: STYLE,
+        channels: 0,
+        points: [chance(99), i],
+        end: kind === 0,
+      };
     } else if (kind < 14) draw = { kind: "extend", stroke: newest, points: [1, 2, 3, 4], end: kind === 13 };
     else if (kind < 17) draw = { kind: "erase", strokes: [[1 + chance(2), 1 + chance(newest)]] };
     else if (kind < 18) draw = { kind: "clear" };

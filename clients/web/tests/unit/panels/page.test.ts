@@ -2,19 +2,31 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { AppState } from "../../../app/app-state.ts";
 import { Choices, WIDTH_MAX } from "../../../app/panels/choices.ts";
-import { contrast, fromHex, INKS, PEOPLE_COLOURS, personColour, textOn, toHex } from "../../../app/panels/colours.ts";
+import {
+  contrast,
+  fromHex,
+  INKS,
+  PEOPLE_COLOURS,
+  personColour,
+  textOn,
+  toHex,
+} from "../../../app/panels/colours.ts";
 import { endOf, valuesPerPoint } from "../../../app/panels/follower.ts";
 import { stepToward, viewToward } from "../../../app/panels/following.ts";
 import { glide, STALE_MS, visibility } from "../../../app/panels/pointers.ts";
 import { Remembered, type Shelf } from "../../../app/panels/remembered.ts";
 import { isOnlyHere, qrPath } from "../../../app/panels/share.tsx";
 import { commandOf } from "../../../app/panels/shortcuts.ts";
-import { Toasts, TOASTS_MAX } from "../../../app/panels/toasts.ts";
+import { TOASTS_MAX, Toasts } from "../../../app/panels/toasts.ts";
 import { FakeClient } from "../../browser/states/fake-client.ts";
 
 function shelf(): Shelf & { readonly kept: Map<string, string> } {
   const kept = new Map<string, string>();
-  return { kept, getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => void kept.set(name, value) };
+  return {
+    kept,
+    getItem: (name) => kept.get(name) ?? null,
+    setItem: (name, value) => void kept.set(name, value),
+  };
 }
 
 const BROKEN: Shelf = {
@@ -129,7 +141,8 @@ describe("choices", () => {
       expect(choices.visits.value).toHaveLength(1);
     }
     const kept = shelf();
-    for (const name of ["mode", "pen", "theme", "profile", "boards"]) kept.kept.set(`inkrelay.${name}`, '{"rgba":-1}');
+    for (const name of ["mode", "pen", "theme", "profile", "boards"])
+      kept.kept.set(`inkrelay.${name}`, '{"rgba":-1}');
     kept.kept.set("inkrelay.highlighter", "{not json");
     const choices = new Choices(new Remembered(kept), () => 0.5);
     expect(choices.mode.value).toBe("pen");
@@ -192,7 +205,12 @@ describe("sharing", () => {
   });
 
   test("draws the dark modules of a code", () => {
-    expect(qrPath([[true, false], [false, true]])).toBe("M0 0h1v1h-1zM1 1h1v1h-1z");
+    expect(
+      qrPath([
+        [true, false],
+        [false, true],
+      ]),
+    ).toBe("M0 0h1v1h-1zM1 1h1v1h-1z");
   });
 });
 
@@ -250,7 +268,9 @@ describe("in time", () => {
   test("refused draws become one toast", () => {
     const { state, client } = page();
     for (let i = 0; i < 5; i++) client.tell("refused", { code: "too_large", message: "" });
-    expect(state.toasts.shown.value.map(({ text }) => text)).toEqual(["5 changes were not kept: too large for one stroke."]);
+    expect(state.toasts.shown.value.map(({ text }) => text)).toEqual([
+      "5 changes were not kept: too large for one stroke.",
+    ]);
   });
 
   test("following ends when the followed leaves", () => {

@@ -10,7 +10,15 @@ describe("an address", () => {
     expect(routeOf("/b/team.retro_1-A")).toEqual({ kind: "board", room: "team.retro_1-A" });
     expect(routeOf("/b/garden/")).toEqual({ kind: "board", room: "garden" });
     expect(routeOf(`/b/${"x".repeat(64)}`).kind).toBe("board");
-    for (const path of ["/b/", "/b/.hidden", `/b/${"x".repeat(65)}`, "/b/a/b", "/b/gr%C3%BCn", "/b/%", "/c/garden"]) {
+    for (const path of [
+      "/b/",
+      "/b/.hidden",
+      `/b/${"x".repeat(65)}`,
+      "/b/a/b",
+      "/b/gr%C3%BCn",
+      "/b/%",
+      "/c/garden",
+    ]) {
       expect(routeOf(path).kind, path).toBe("wrong");
     }
     expect(routeOf("/b/gr%C3%BCn")).toEqual({ kind: "wrong", name: "grün" });
@@ -66,9 +74,18 @@ describe("recent boards", () => {
   test("are read from whatever was kept", () => {
     expect(readVisits(undefined)).toEqual([]);
     expect(readVisits("boards")).toEqual([]);
-    const kept = [{ room: "a", at: 1 }, null, 7, { room: "../b", at: 1 }, { room: "c" }, { room: "a", at: 9 }];
+    const kept = [
+      { room: "a", at: 1 },
+      null,
+      7,
+      { room: "../b", at: 1 },
+      { room: "c" },
+      { room: "a", at: 9 },
+    ];
     expect(readVisits(kept)).toEqual([{ room: "a", at: 1 }]);
-    expect(readVisits(Array.from({ length: 500 }, (_, i) => ({ room: `r${i}`, at: i })))).toHaveLength(RECENT_MAX);
+    expect(readVisits(Array.from({ length: 500 }, (_, i) => ({ room: `r${i}`, at: i })))).toHaveLength(
+      RECENT_MAX,
+    );
   });
 
   test("say how long ago", () => {

@@ -44,7 +44,9 @@ describe("offline", () => {
     expect(statusOf(OFFLINE, "saved", 0).word).toBe("Offline");
     const notice = offlineNotice(OFFLINE, 1, true, 2_000);
     expect(notice?.text).toBe("1 change is kept on this device. Trying again in 8 s.");
-    expect(offlineNotice(OFFLINE, 2, true, 9_900)?.text).toBe("2 changes are kept on this device. Trying again…");
+    expect(offlineNotice(OFFLINE, 2, true, 9_900)?.text).toBe(
+      "2 changes are kept on this device. Trying again…",
+    );
   });
 
   test("warns where ink does not survive the page", () => {
@@ -71,14 +73,18 @@ describe("refused", () => {
   });
 
   test("says that unsent ink stays only where it does", () => {
-    expect(refusalOf("room_full", "", 2, true).text).toContain("2 changes that could not be sent stay on this device.");
+    expect(refusalOf("room_full", "", 2, true).text).toContain(
+      "2 changes that could not be sent stay on this device.",
+    );
     expect(refusalOf("room_full", "", 1, true).text).toContain("1 change that could not be sent stays");
     expect(refusalOf("room_full", "", 2, false).text).not.toContain("stay");
     expect(refusalOf("room_full", "", 0, true).text).not.toContain("stay");
   });
 
   test("draws are counted", () => {
-    expect(refusedDrawWords("too_large", "", 1)).toBe("Your last change was not kept: too large for one stroke.");
+    expect(refusedDrawWords("too_large", "", 1)).toBe(
+      "Your last change was not kept: too large for one stroke.",
+    );
     expect(refusedDrawWords("too_large", "", 4)).toBe("4 changes were not kept: too large for one stroke.");
     expect(refusedDrawWords("invalid_draw", "stroke breaks a rule", 1)).toContain("Stroke breaks a rule.");
   });
