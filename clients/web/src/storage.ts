@@ -64,8 +64,9 @@ export class Storage {
     this.#database = new Database(databaseName(options.server));
     const { page } = options;
     this.#ends.push(
-      page.every(RENEW_MS, () => this.#renew()),
-      page.onSwitched(() => this.#renew()),
+      page.every(RENEW_MS, () => this.#renew(true)),
+      // A page that goes is told first that it goes and then that it is hidden.
+      page.onSwitched(() => this.#renew(!page.isHidden())),
       page.onGone(() => this.#leave()),
     );
   }
@@ -164,9 +165,10 @@ export class Storage {
     return identity;
   }
 
-  #renew(): void {
+  #renew(isHere: boolean): void {
     const { page, server } = this.#options;
     for (const identity of this.#held) {
+      if (identity.handed !== null && !isHere) continue;
       // A page that came back whole is no longer one that hands over.
       if (identity.handed !== null) page.take(handKey(server, identity.room));
       void identity.renew();

@@ -209,6 +209,8 @@ test("a reload gets the identity back at once, and a duplicate of the tab does n
   const page = new TestPage();
   const tab = await drawn(await browser.open(page), 7, 1);
   page.hide();
+  page.hidden = true;
+  page.show();
   tab.draw();
   await tab.save();
   expect(page.session.size).toBe(1);
