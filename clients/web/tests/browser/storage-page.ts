@@ -1,6 +1,4 @@
 /** A page that draws into its identity, for the test of the storage in real browsers. */
-import { History } from "../../src/history.ts";
-import { Journal } from "../../src/journal.ts";
 import { Outbox } from "../../src/outbox.ts";
 import { browserPage } from "../../src/page.ts";
 import { Storage } from "../../src/storage.ts";
@@ -16,10 +14,12 @@ async function open() {
   const identity = await storage.claim("room");
   const found = { client: identity.saved.state?.client ?? null, draws: identity.saved.draws.length };
   const outbox = new Outbox(4, identity.saved);
-  const journal = new Journal(storage, identity, outbox, new History(identity.saved.history), {
-    onSaved: () => {},
-    onTakenOver: () => {},
-  });
+  const save = async () => {
+    const changes = outbox.changes();
+    if (!changes) return;
+    await identity.save({ ...changes, history: null });
+    outbox.onPersisted(changes.revision);
+  };
   return {
     found,
     isSecure: globalThis.isSecureContext,
@@ -33,7 +33,7 @@ async function open() {
           ...{ kind: "begin", stroke: outbox.takeStroke(), style: { tool: 0, rgba: 255, width: 32 } },
           ...{ channels: 0, points: [drawn, drawn], end: true },
         });
-        journal.wake();
+        void save();
       }
     },
     /** How many may be sent, which are those that are saved. */
