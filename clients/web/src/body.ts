@@ -1,7 +1,7 @@
 /** Bodies: the JSON of HTTP answers, read field by field. What is not as it should be is {@link Malformed}. */
-import type { Role, SessionLimits } from "./draw.ts";
+import type { Participant, Role, SessionLimits } from "./draw.ts";
 import type { Welcome } from "./frame.ts";
-import { CLIENT_MAX, CREDENTIAL_BYTES } from "./limits.ts";
+import { CLIENT_MAX, CREDENTIAL_BYTES, RGBA_MAX } from "./limits.ts";
 import { Malformed } from "./msgpack.ts";
 import type { Position } from "./position.ts";
 
@@ -131,4 +131,16 @@ function limits(value: unknown): SessionLimits {
 function role(value: unknown): Role {
   if (value !== 0 && value !== 1 && value !== 2) throw new Malformed("no such role");
   return value;
+}
+
+/** Reads who is here from what a room tells of itself. @throws {@link Malformed} */
+export function parsePeople(text: string): Participant[] {
+  const list = object(json(text)).participants;
+  if (!Array.isArray(list)) throw new Malformed("no participants");
+  return list.map((item: unknown) => {
+    if (!Array.isArray(item)) throw new Malformed("no participant");
+    const [client, name, rgba]: readonly unknown[] = item;
+    if (typeof name !== "string") throw new Malformed("a participant has a name");
+    return { client: integer(client, CLIENT_MAX), name, rgba: integer(rgba, RGBA_MAX) };
+  });
 }

@@ -222,7 +222,7 @@ describe("LiveBoard", () => {
     }
   });
 
-  it.each([1, 2, 3])("seed %i", (seed) => new World(seed).run(400));
+  it.each([1, 2, 859164])("seed %i", (seed) => new World(seed).run(400));
 });
 
 /** A room, a server, an outbox and a live board, moved by chance. */
@@ -325,7 +325,8 @@ class World {
   /** To the log as it is, or to one that lost its newest records. */
   private reset(): void {
     if (this.random(2) === 0) this.log.length = this.random(this.log.length + 1);
-    if (this.newestIn(this.log) < this.firstN - 1) this.firstN = 1;
+    // Of an earlier page's draws some are lost: what is here goes on behind those that are left.
+    this.firstN = Math.min(this.firstN, this.newestIn(this.log) + 1);
     this.board.beginReset();
     const middle = this.random(this.log.length + 1);
     this.board.addReset(this.log.slice(0, middle));
