@@ -41,7 +41,7 @@ export class DrawingHand {
         this.#work = NONE;
       } else {
         work.stroke = taken;
-        this.#hold(taken);
+        this.#scene.hold(taken);
       }
     } else if (work.kind === "eraser") {
       this.#hand.beginGroup();
@@ -129,7 +129,7 @@ export class DrawingHand {
     this.#scene.byOwnHand(() => {
       if (work.stroke === null) {
         work.stroke = this.#hand.begin(work.style, work.ink.channels, points);
-        this.#hold(work.stroke);
+        this.#scene.hold(work.stroke);
         if (end) {
           this.#hand.extend(work.stroke, [], true);
         }
@@ -137,9 +137,5 @@ export class DrawingHand {
         this.#hand.extend(work.stroke, points, end);
       }
     });
-  }
-
-  #hold(number: number): void {
-    this.#scene.hold(this.#scene.own(number) ?? null);
   }
 }

@@ -130,6 +130,9 @@ export class Outline {
 
   /** The last piece, right up to the pen, and on to where it is guessed to be next. */
   tail(values: readonly number[], guesses: readonly Guess[] = []): Polygon {
+    if (this.#points === 0) {
+      return [];
+    }
     const spine = this.#spine.slice(this.whole * PIECE);
     const at = (this.#points - 1) * this.#stride;
     const pressure = this.#target(values[at + 2]);

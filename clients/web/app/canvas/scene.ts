@@ -38,7 +38,8 @@ export class Scene {
   #unsubscribe: () => void = () => {};
   /** While the stage's own hand draws: such changes show at once. */
   #ownHand = false;
-  /** The stroke that is being drawn here. */
+  /** The stroke that is being drawn here: its number, and which it is by now. */
+  #heldNumber: number | null = null;
   #held: Stroke | null = null;
   /** Whether others' strokes grow smoothly. */
   smooth = true;
@@ -58,6 +59,7 @@ export class Scene {
   show(picture: Picture): void {
     this.#unsubscribe();
     this.#picture = picture;
+    this.#heldNumber = null;
     this.#load(picture.strokes());
     this.#unsubscribe = picture.subscribe((change) => this.#change(change));
   }
@@ -65,11 +67,6 @@ export class Scene {
   close(): void {
     this.#unsubscribe();
     this.#picture = null;
-  }
-
-  /** One's own stroke of that number, if it shows. */
-  own(number: number): Stroke | undefined {
-    return this.#picture?.find([SELF, number]);
   }
 
   /** Runs something that draws for oneself: what changes by that shows at once. */
@@ -82,14 +79,15 @@ export class Scene {
     }
   }
 
-  /** The stroke that is under the own pen, if any: it is not baked however long the pen rests. */
-  hold(stroke: Stroke | null): void {
+  /** The own stroke of that number is under the pen now: it is not baked however long the pen rests. `null`: none is. */
+  hold(number: number | null): void {
     const held = this.#held && this.#shapes.get(this.#held);
-    this.#held = stroke;
     if (held) {
       this.#listener.moved(held.guess([]));
       held.grownAt = this.#clock();
     }
+    this.#heldNumber = number;
+    this.#findHeld();
   }
 
   /** Where the own pen is guessed to be next. */
@@ -156,9 +154,15 @@ export class Scene {
     this.#index.clear();
     this.lifted.clear();
     this.#listener.reset();
+    this.#findHeld();
     for (const stroke of strokes) {
       this.#add(stroke, false);
     }
+  }
+
+  #findHeld(): void {
+    const number = this.#heldNumber;
+    this.#held = number === null ? null : (this.#picture?.find([SELF, number]) ?? null);
   }
 
   #change(change: Change): void {
@@ -199,7 +203,7 @@ export class Scene {
     shape.reveal.jump(shape.total, now);
     shape.show(shape.total);
     this.#index.put(shape);
-    if (stroke.closed && !this.#ownHand) {
+    if (stroke.closed && !this.#ownHand && stroke !== this.#held) {
       this.#bake(shape, false);
     } else {
       this.lifted.add(shape);

@@ -60,9 +60,10 @@ export class Shape {
   /** Shows that many points; returns the box of what changed, with what follows a guess. */
   show(count: number): Box {
     const changed = emptyBox();
+    const before = emptyBox();
     if (count < this.#count) {
       // Points were taken back: all is made anew.
-      include(changed, this.box);
+      include(before, this.box);
       this.forget();
       this.#count = 0;
       Object.assign(this.box, emptyBox());
@@ -89,6 +90,7 @@ export class Shape {
       this.#all = null;
     }
     include(this.box, changed);
+    include(changed, before);
     return changed;
   }
 
