@@ -76,6 +76,7 @@ export class AppState {
     return this.role.value === 0 ? "viewer" : null;
   });
 
+  #logKnown = false;
   /** When `unsent` last became 0, or last stopped being 0. */
   #unsentSince = 0;
   #savingTimer: ReturnType<typeof setTimeout> | undefined;
@@ -127,10 +128,10 @@ export class AppState {
     };
   }
 
-  /** Before the log was read, an empty board says nothing: its ink may be on the way. */
+  /** Before the log was read once, an empty board says nothing: its ink may be on the way. */
   #lookAtBoard(client: Relay): void {
-    const known = client.state.kind === "live" || client.state.kind === "offline";
-    this.blank.value = known && client.board.strokes().length === 0;
+    if (client.state.kind === "live") this.#logKnown = true;
+    this.blank.value = this.#logKnown && client.board.strokes().length === 0;
   }
 
   #setUnsent(unsent: number): void {

@@ -120,7 +120,10 @@ function obeyChoices(state: AppState, paper: Paper): void {
 /** Closing the page is only in the way where it would lose ink. */
 function guardUnsent(state: AppState): void {
   addEventListener("beforeunload", (event) => {
-    if (state.unsent.value > 0 && !state.durable.value) event.preventDefault();
+    if (state.unsent.value === 0 || state.durable.value) return;
+    event.preventDefault();
+    // Safari asks only when it is told in the old way.
+    event.returnValue = "";
   });
 }
 

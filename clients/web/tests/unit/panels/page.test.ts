@@ -291,7 +291,11 @@ describe("in time", () => {
     const state = new AppState("room", choices);
     state.attach(client);
     expect(state.blank.value).toBe(false);
+    client.setState({ kind: "offline", why: "away", retryAt: 0, draining: false });
+    expect(state.blank.value).toBe(false);
     client.setState({ kind: "live", transport: "websocket" });
+    expect(state.blank.value).toBe(true);
+    client.setState({ kind: "offline", why: "away", retryAt: 0, draining: false });
     expect(state.blank.value).toBe(true);
     client.begin({ tool: 0, rgba: 0xff, width: 16 }, 0, [0, 0]);
     expect(state.blank.value).toBe(false);
