@@ -1,5 +1,5 @@
 /** The web client of Inkrelay: draw in a room, and see what others draw. */
-export { Board, type Change, type Picture, SELF, Stroke } from "./board.ts";
+export { Board } from "./board.ts";
 export {
   Client,
   type ClientEvents,
@@ -10,3 +10,5 @@ export {
 } from "./client.ts";
 export * from "./draw.ts";
 export type { Position } from "./position.ts";
+export { valuesPerPoint } from "./record.ts";
+export { type Change, type Picture, SELF, type Stroke } from "./stroke.ts";
