@@ -33,6 +33,7 @@ export async function startWebKit(): Promise<Browser> {
 
 class WebKitBrowser implements Browser {
   readonly name = "webkit";
+  readonly knowsInsecure = false;
   /** The pressure of its driver's pen is 1 where it goes down, and 0 behind that. */
   readonly tools = ["mouse", "pen"] as const;
   readonly #display: Child;
