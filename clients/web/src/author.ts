@@ -170,10 +170,12 @@ export class Author {
     this.#changed();
   }
 
-  /** Resolves when all that was drawn up to now is saved, as far as it can be. */
-  async saved(): Promise<void> {
+  /** Saves what was drawn up to now, as far as it can be; what is drawn later is not saved. */
+  async close(): Promise<void> {
     this.#save();
     await this.#saving;
+    this.#stopHearing();
+    this.#identity = null;
   }
 
   #adopt(identity: Identity): void {

@@ -304,7 +304,7 @@ export class Client {
     this.#isClosed = true;
     this.#stopWakeups();
     this.#connection.close();
-    await this.#author.saved();
+    await this.#author.close();
     this.#settle();
     for (const { fail } of this.#flushes.splice(0)) fail(new Error("the client was closed"));
     await this.#orphans.close();
