@@ -73,6 +73,12 @@ export class Author {
     return this.#history.canRedo;
   }
 
+  /** All draws up to this one are stored or refused. */
+  get settled(): DrawId {
+    for (const { id, stored } of this.outbox.draws()) if (!stored) return id - 1;
+    return this.outbox.newest;
+  }
+
   /** Begins a stroke and returns its number. */
   begin(style: Style, channels: number, points: readonly number[], end: boolean): number {
     const stroke = this.outbox.takeStroke();

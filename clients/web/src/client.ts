@@ -351,7 +351,8 @@ export class Client {
   }
 
   #settle(): void {
-    const { settled } = this.#author.outbox;
+    if (this.#flushes.length === 0) return;
+    const { settled } = this.#author;
     const done = this.#flushes.filter(({ through }) => through <= settled);
     if (done.length === 0) return;
     this.#flushes = this.#flushes.filter(({ through }) => through > settled);

@@ -204,6 +204,8 @@ function closed(code: number, reason: string): Ended {
   const why = reason === "" ? `the server closed the connection with code ${code}` : reason;
   if (code === CloseCode.UNAUTHORIZED) return { kind: "unauthorized", why };
   if (code === CloseCode.GOING_AWAY) return again(why, null, true);
+  // A server has no reason to be done before its client is; proxies say so when a socket was idle.
+  if (code === CloseCode.DONE) return lost(why);
   const remedy = closeRemedy(code);
   if (remedy !== "retry") return endedBy(remedy, String(code), why, null);
   // What is cut without a word, or for being slow, may be a network that has no liking for sockets.
