@@ -304,7 +304,7 @@ export class Client {
     this.#isClosed = true;
     this.#stopWakeups();
     this.#connection.close();
-    await this.#author.saved();
+    await this.#author.close();
     this.#settle();
     for (const { fail } of this.#flushes.splice(0)) fail(new Error("the client was closed"));
     await this.#orphans.close();
@@ -351,7 +351,8 @@ export class Client {
   }
 
   #settle(): void {
-    const { settled } = this.#author.outbox;
+    if (this.#flushes.length === 0) return;
+    const { settled } = this.#author;
     const done = this.#flushes.filter(({ through }) => through <= settled);
     if (done.length === 0) return;
     this.#flushes = this.#flushes.filter(({ through }) => through > settled);

@@ -156,7 +156,9 @@ export class Connection {
   }
 
   async #byPolling(): Promise<Ended> {
-    const run = new PollRun(this.#endpoint, this.#session, this.#timing.poll);
+    // Who was live and woke up is to know soon whether that is over.
+    const open = this.#isMoving ? this.#timing.probe : this.#timing.open;
+    const run = new PollRun(this.#endpoint, this.#session, { ...this.#timing, open });
     this.#run = run;
     const looking = new AbortController();
     void this.#findSocket(run, looking.signal);
@@ -217,7 +219,9 @@ export class Connection {
         return this.#rest("another tab draws as this participant", null, false);
       case "unauthorized": {
         // Ticket or token? Over HTTP the server says which.
-        const answer = await this.#attempt((signal) => openSession(this.#endpoint, this.#session, signal));
+        const answer = await this.#attempt((signal) =>
+          openSession(this.#endpoint, this.#session, this.#timing.open, signal),
+        );
         const said: Ended = "kind" in answer ? answer : again(ended.why, null);
         if (said.kind === "moved" || said.kind === "unauthorized") return this.#rest(ended.why, null, false);
         return this.#recover(said, hadTicket);

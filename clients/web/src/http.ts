@@ -88,7 +88,7 @@ export async function ask(request: Request, signal: AbortSignal): Promise<Outcom
       body: typeof request.body === "string" ? request.body : request.body ? copy(request.body) : null,
       signal: abort.signal,
       cache: "no-store",
-      credentials: "omit",
+      credentials: "same-origin",
       redirect: "error",
     });
     if (!response.ok) {
