@@ -96,6 +96,23 @@ describe("the page", () => {
     await shows(page, 1);
   });
 
+  test("is light or dark as chosen, and remembers", async () => {
+    const page = await someone();
+    await openBoard(page, relay.url, "theme");
+    const themes = () =>
+      page.evaluate(() => {
+        const meta = document.querySelector<HTMLMetaElement>('meta[name="theme-color"]');
+        return [document.documentElement.dataset.theme, globalThis.inkrelay.stage.theme, meta?.content];
+      });
+    expect(await themes()).toEqual(["light", "light", "#fdfcf8"]);
+    await page.tab.getByRole("button", { name: "Menu" }).click();
+    await page.tab.getByRole("radio", { name: "Dark" }).check();
+    expect(await themes()).toEqual(["dark", "dark", "#1c1b19"]);
+    await page.reload();
+    await live(page);
+    expect(await themes()).toEqual(["dark", "dark", "#1c1b19"]);
+  });
+
   test("saves pictures of all ink", async () => {
     const page = await someone();
     await openBoard(page, relay.url, "garden");

@@ -16,6 +16,7 @@ const SCREENS = [
   { name: "tablet upright, dark", width: 1024, height: 1366, touch: true, theme: "dark" },
   { name: "tablet, light", width: 1366, height: 1024, touch: true, theme: "light" },
   { name: "phone, dark", width: 390, height: 844, touch: true, theme: "dark" },
+  { name: "phone on its side, light", width: 844, height: 390, touch: true, theme: "light" },
   { name: "smallest phone, light", width: 320, height: 568, touch: true, theme: "light" },
 ] as const;
 
