@@ -268,8 +268,9 @@ describe("in time", () => {
   test("refused draws become one toast", () => {
     const { state, client } = page();
     for (let i = 0; i < 5; i++) client.tell("refused", { code: "too_large", message: "" });
+    client.tell("refused", { code: "pointless", message: "what it needs was refused" });
     expect(state.toasts.shown.value.map(({ text }) => text)).toEqual([
-      "5 changes were not kept: too large for one stroke.",
+      "6 changes were not kept: too large for one stroke.",
     ]);
   });
 
