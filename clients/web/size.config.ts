@@ -3,7 +3,8 @@ import { defineConfig } from "vite";
 
 export default defineConfig({
   build: {
-    outDir: "dist/size",
+    // Not into `dist`: that is served.
+    outDir: "node_modules/.size",
     target: "es2022",
     modulePreload: false,
     // Not a `lib` build: those keep their white space.

@@ -67,7 +67,6 @@ export class Connection {
   async keep(): Promise<void> {
     while (!this.#isClosed) {
       const began = performance.now();
-      const hadTicket = this.#session.outbox.ticket !== null;
       const carried = this.#carried;
       this.#carried = null;
       const isSocket = carried !== null || this.#choice.usesSockets;
@@ -85,7 +84,7 @@ export class Connection {
         continue;
       }
       this.#isMoving = false;
-      await this.#recover(ended, hadTicket);
+      await this.#recover(ended);
     }
   }
 
@@ -208,7 +207,7 @@ export class Connection {
   }
 
   /** Waits as the end of a connection demands, or sees to what it asks for. */
-  async #recover(ended: Exclude<Ended, Moved>, hadTicket: boolean): Promise<void> {
+  async #recover(ended: Exclude<Ended, Moved>): Promise<void> {
     switch (ended.kind) {
       case "closed":
         return;
@@ -224,11 +223,12 @@ export class Connection {
         );
         const said: Ended = "kind" in answer ? answer : again(ended.why, null);
         if (said.kind === "moved" || said.kind === "unauthorized") return this.#rest(ended.why, null, false);
-        return this.#recover(said, hadTicket);
+        return this.#recover(said);
       }
       case "new-client":
         // Without a ticket it was not the ticket.
-        if (!ended.lost && !hadTicket) return this.#stop("invalid_token", ended.why);
+        if (!ended.lost && this.#session.outbox.ticket === null)
+          return this.#stop("invalid_token", ended.why);
         this.#session.onNewClient(ended.lost);
         return this.#rest(ended.why, null, false);
       case "refused":

@@ -1,4 +1,5 @@
-/** Everything at once: people draw, erase and undo, and the network does its worst. All end with the same picture. */
+/** Everything at once: people draw, erase, undo and reload, and the network does its worst. All end with one picture. */
+import "fake-indexeddb/auto";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { Hop } from "../support/hop.ts";
 import { logOf, newRoom, PEN, Person, pictureOf } from "../support/people.ts";
@@ -26,19 +27,25 @@ const fresh = Math.floor(Math.random() * 2 ** 31);
 
 it.each([1, 2, fresh])("seed %i", async (seed) => {
   const random = generator(seed);
+  const refused: unknown[] = [];
   const room = newRoom();
   for (let count = 0; count < 3; count += 1) {
     const hop = await Hop.start(relay.port);
     hops.push(hop);
-    people.push(await Person.open(hop.url, room, { timing: { answer: 1_500, silence: 3_000, young: 300 } }));
+    people.push(await open(hop, room));
   }
-  const open = new Map<Person, number>();
+  const strokes = new Map<Person, number>();
   for (let step = 0; step < STEPS; step += 1) {
-    const person = people[random(people.length)];
-    const hop = hops[random(hops.length)];
+    const who = random(people.length);
+    const [person, hop] = [people[who], hops[who]];
     if (person === undefined || hop === undefined) throw new Error("somebody is missing");
-    draw(person, open, random);
+    draw(person, strokes, random);
     if (random(40) === 0) disturb(hop, person, random);
+    if (random(100) === 0) {
+      refused.push(...person.refused);
+      await person.client.close();
+      people[who] = await open(hop, room);
+    }
     await new Promise((done) => setTimeout(done, 5));
   }
   for (const hop of hops) {
@@ -57,25 +64,30 @@ it.each([1, 2, fresh])("seed %i", async (seed) => {
     numbers.set(author, n);
   }
   expect(numbers.size).toBe(3);
-  expect(people.flatMap(({ refused }) => refused)).toEqual([]);
+  expect([...refused, ...people.flatMap((person) => person.refused)]).toEqual([]);
   await until(
     () => people.every(({ isLive }) => isLive),
     () => people.map(({ client }) => client.state),
   );
 });
 
-function draw(person: Person, open: Map<Person, number>, random: (bound: number) => number): void {
+function open(hop: Hop, room: string): Promise<Person> {
+  const timing = { answer: 1_500, silence: 3_000, young: 300 };
+  return Person.open(hop.url, room, { storage: "indexeddb", timing });
+}
+
+function draw(person: Person, strokes: Map<Person, number>, random: (bound: number) => number): void {
   const { client } = person;
-  const stroke = open.get(person);
+  const stroke = strokes.get(person);
   if (stroke === undefined) {
-    open.set(person, client.begin(PEN, 0, [random(1_000), random(1_000)]));
+    strokes.set(person, client.begin(PEN, 0, [random(1_000), random(1_000)]));
   } else if (random(10) > 0) {
     client.extend(stroke, [random(9) - 4, random(9) - 4]);
   } else {
     client.extend(stroke, [], true);
-    open.delete(person);
-    const strokes = client.board.strokes();
-    const victim = strokes[random(Math.max(strokes.length, 1))];
+    strokes.delete(person);
+    const shown = client.board.strokes();
+    const victim = shown[random(Math.max(shown.length, 1))];
     const what = random(6);
     if (what === 0) client.undo();
     else if (what === 1) client.redo();

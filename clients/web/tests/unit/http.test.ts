@@ -58,6 +58,14 @@ describe("a request", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it("a token that no header can hold is no request", async () => {
+    vi.stubGlobal("fetch", async () => new Response("{}"));
+    const credentials = { ticket: null, token: "snow\u2603" };
+    expect(await ask({ ...REQUEST, credentials }, new AbortController().signal)).toMatchObject({
+      kind: "none",
+    });
+  });
+
   it("half an answer is none", async () => {
     const broken = new ReadableStream({ start: (controller) => controller.error(new Error("cut")) });
     vi.stubGlobal("fetch", async () => new Response(broken));

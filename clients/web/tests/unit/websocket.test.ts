@@ -2,53 +2,9 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Outbox } from "../../src/outbox.ts";
 import { type Ended, type Listener, Session } from "../../src/session.ts";
 import { openSocket, SocketRun } from "../../src/websocket.ts";
+import { FakeSocket, newestSocket as newest, WELCOME } from "../support/fake-socket.ts";
 
 const TIMING = { open: 1_000, silence: 5_000, probe: 500, answer: 2_000 };
-const WELCOME = [65, 7, "ticket", [1, 0, 0, 0, 0], 1, [65_536, 512, 262_144, 0, 0]];
-
-const { encode } = await import("@msgpack/msgpack");
-
-/** A socket whose other end is the test. */
-class FakeSocket {
-  static readonly OPEN = 1;
-  static made: FakeSocket[] = [];
-  readyState = 0;
-  bufferedAmount = 0;
-  binaryType = "";
-  sent: unknown[] = [];
-  closed: number | undefined;
-  onopen: (() => void) | null = null;
-  onerror: (() => void) | null = null;
-  onclose: ((event: { code: number; reason: string }) => void) | null = null;
-  onmessage: ((event: { data: unknown }) => void) | null = null;
-
-  constructor(
-    readonly url: string,
-    readonly protocol: string,
-  ) {
-    FakeSocket.made.push(this);
-  }
-
-  send(data: unknown): void {
-    this.sent.push(data);
-  }
-
-  close(code = 1005): void {
-    this.closed ??= code;
-    this.readyState = 3;
-  }
-
-  opens(): void {
-    this.readyState = FakeSocket.OPEN;
-    this.onopen?.();
-  }
-
-  says(frame: unknown): void {
-    const bytes = encode(frame);
-    this.onmessage?.({ data: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) });
-  }
-}
-
 const nobody: Listener = {
   onWelcome: () => {},
   onRecords: () => {},
@@ -86,12 +42,6 @@ async function open(): Promise<{ run: SocketRun; socket: FakeSocket }> {
     ended = end;
   });
   return { run, socket };
-}
-
-function newest(): FakeSocket {
-  const socket = FakeSocket.made.at(-1);
-  if (socket === undefined) throw new Error("no socket was made");
-  return socket;
 }
 
 it("asks for the subprotocol, and gives up in time", async () => {
