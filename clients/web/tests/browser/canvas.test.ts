@@ -1,9 +1,14 @@
 /** The stage alone, in Chromium, by real pointer input where Chromium can synthesize that. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Browser, type CDPSession, chromium, type Page } from "playwright-core";
 import { createServer, type ViteDevServer } from "vite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type {} from "./canvas/page.ts";
 
+/** Of this run alone: two that shared one would disturb each other. */
+const CACHE = mkdtempSync(join(tmpdir(), "inkrelay-stage-"));
 const ROOT = new URL("../..", import.meta.url).pathname;
 
 let server: ViteDevServer;
@@ -15,7 +20,7 @@ beforeAll(async () => {
     configFile: false,
     logLevel: "error",
     server: { host: "127.0.0.1", port: 0, hmr: false, watch: null },
-    cacheDir: `node_modules/.vite-canvas-${process.pid}`,
+    cacheDir: CACHE,
   });
   await server.listen();
   browser = await chromium.launch({
@@ -27,6 +32,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await server?.close();
+  rmSync(CACHE, { recursive: true });
 });
 
 interface Tab {
