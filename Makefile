@@ -1,22 +1,44 @@
 # Every command people and CI run. `make help` lists them.
 #
-# `make run` and `make test` do all of their own set-up on a fresh machine with git, make, cargo, node and apt.
+# `make run` and `make test` do all of their own set-up on a fresh machine with git, make, cargo, node, npm and apt.
 
 SHELL := /bin/bash
 CARGO ?= cargo
-# Where `make run` listens, and where it keeps draws.
-LISTEN ?= 127.0.0.1:8080
+# Where `make run` listens, and where it keeps draws. LAN=1 listens for the whole network.
+LISTEN ?= $(if $(LAN),0.0.0.0:8080,127.0.0.1:8080)
 DATA ?= ./inkrelay-data
 
-.PHONY: help run test lint docs unit redis fuzz fuzz-build conformance audit measure demo clean
+WEB := clients/web
+# What npm writes when it has installed everything.
+MODULES := $(WEB)/node_modules/.package-lock.json
+# Folders too: their time changes when a file is removed.
+WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app -name node_modules -prune -o -print) $(wildcard $(WEB)/*.json)
+
+.PHONY: help run relay web test lint docs unit redis need-node web-lint web-unit web-relay web-browser browsers \
+        debug-relay fuzz fuzz-build conformance audit measure demo clean
 
 help: ## List these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-run: ## Start the relay with its embedded store
+run: web relay ## Build the drawing board and start the relay with it; LAN=1 for iPads in this network
+
+relay: ## Start the relay with its embedded store, and with the board if that was built
 	$(CARGO) run --release --package inkrelay-server --bin inkrelay -- serve --listen $(LISTEN) --data $(DATA)
 
-test: redis lint docs unit fuzz-build ## All tests, with all of their own set-up
+web: $(WEB)/dist/index.html ## Build the drawing board, where its sources are newer
+
+$(WEB)/dist/index.html: $(MODULES) $(WEB_SOURCES)
+	cd $(WEB) && npm run --silent build
+	@touch $@
+
+$(MODULES): $(WEB)/package-lock.json | need-node
+	cd $(WEB) && npm ci --no-audit --no-fund
+	@touch $@
+
+need-node:
+	@deploy/need-node
+
+test: web web-lint web-unit redis lint docs unit fuzz-build web-relay web-browser ## All tests, with all of their own set-up
 
 redis: ## Install redis-server by apt if it is missing; tests start their own on free ports
 	@deploy/install-missing redis-server redis-server
@@ -28,8 +50,29 @@ lint: ## Format and clippy, warnings as errors
 docs: ## The documentation of the code, warnings as errors
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
 
-unit: redis ## All tests, without lint and docs
+unit: redis ## All tests of the relay, without lint and docs
 	$(CARGO) test --workspace --locked
+
+web-lint: $(MODULES) ## Types, format and lint of the web client
+	cd $(WEB) && npx tsc --noEmit && npx biome check --error-on-warnings .
+
+web-unit: $(MODULES) ## The web client's tests without a relay
+	cd $(WEB) && npx vitest run --project unit
+
+web-relay: $(MODULES) debug-relay ## The web client's tests against a relay
+	cd $(WEB) && npx vitest run --project relay
+
+web-browser: web debug-relay browsers ## The drawing board's tests in Chromium, Firefox and WebKitGTK
+	cd $(WEB) && npx vitest run --project browser
+
+debug-relay: web
+	$(CARGO) build --package inkrelay-server --bin inkrelay --locked
+
+browsers: ## Install the browsers by apt that are missing
+	@deploy/install-missing chromium chromium
+	@deploy/install-missing firefox-esr firefox-esr
+	@deploy/install-missing WebKitWebDriver webkit2gtk-driver
+	@deploy/install-missing Xvfb xvfb
 
 demo: redis ## The demonstration: two drawers, two servers, four readers and a late one; and what is killed meanwhile
 	$(CARGO) test --package inkrelay-server --test it --locked -- --nocapture --test-threads 1 demonstration
@@ -53,3 +96,4 @@ measure: redis ## A first measure of speed, memory and losses; takes a few minut
 
 clean: ## Remove what was built; draws stay
 	$(CARGO) clean
+	rm -rf $(WEB)/dist $(WEB)/lib $(WEB)/node_modules

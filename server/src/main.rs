@@ -1,10 +1,13 @@
 //! The command line: arguments, logging and signals.
 
+mod greeting;
+
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use greeting::Greeting;
 use inkrelay_server::config::{Config, SyncSetting};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
 use tracing_subscriber::EnvFilter;
@@ -65,13 +68,17 @@ fn serve(config: Config) -> Result<(), String> {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let store = open_store(&config).await?;
         let stop = stop_signal().map_err(|error| format!("cannot catch signals: {error}"))?;
-        let mut greeting = format!("Inkrelay listens on http://{address}\n  {}\n", store.describe());
-        if !address.ip().is_loopback() {
-            greeting.push_str("  whoever reaches this address can read and draw in every room\n");
+        let addresses =
+            if address.ip().is_loopback() { Vec::new() } else { greeting::reachable(address.ip()) };
+        let greeting = Greeting {
+            listens_on: address,
+            store: &store.describe(),
+            has_board: inkrelay_server::transport::has_board(),
+            is_unlimited: config.unlimited,
+            addresses: &addresses,
+            is_terminal: std::io::stdout().is_terminal(),
         }
-        if config.unlimited {
-            greeting.push_str("  limits of rate and count are lifted: one client can exhaust this server\n");
-        }
+        .text();
         // Whoever started the server may have stopped listening, which is no reason not to serve.
         let _ = std::io::stdout().write_all(greeting.as_bytes());
         inkrelay_server::run(config, store, listener, stop).await.map_err(|error| error.to_string())

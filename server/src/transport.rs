@@ -1,6 +1,7 @@
 //! The transports: the only files that know axum. WebSocket, long polling and server-sent events are three thin
-//! faces of a cursor.
+//! faces of a cursor; the drawing board, which people see, is served beside them.
 
+mod board;
 mod draws;
 mod encoding;
 mod events;
@@ -13,6 +14,7 @@ mod request;
 mod snapshot;
 mod websocket;
 
+pub use board::is_built as has_board;
 pub use listener::{Server, listen};
 pub use websocket::configure as configure_websocket;
 

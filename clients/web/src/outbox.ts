@@ -246,12 +246,6 @@ export class Outbox {
     return this.#newest;
   }
 
-  /** All draws up to this one are stored or refused. */
-  get settled(): DrawId {
-    const waiting = this.#entries[this.#index(this.#stored + 1)];
-    return waiting ? waiting.id - 1 : this.#newest;
-  }
-
   get client(): number | null {
     return this.#client;
   }
@@ -281,11 +275,7 @@ export class Outbox {
 
   /** What changed since the last call, to be saved in one transaction; `null` when nothing did. */
   changes(): OutboxChanges | null {
-    return this.#changed ? this.allChanges() : null;
-  }
-
-  /** The same, with the state also where nothing changed. */
-  allChanges(): OutboxChanges {
+    if (!this.#changed) return null;
     this.#revision += 1;
     const put = [...this.#put.values()].map(({ id, draw, pen }) => (pen ? { id, draw, pen } : { id, draw }));
     const remove = this.#remove;
@@ -491,11 +481,6 @@ export class Outbox {
     this.#pendingBytes += bytes - entry.bytes;
     Object.assign(entry, { draw, pen: null, bytes, encoded } satisfies Partial<Entry>);
     this.#put.set(entry.id, entry);
-  }
-
-  /** Own draw `n` of the log, under the present client id: which one it is, if it is still here. */
-  idOf(n: number): DrawId | null {
-    return this.#entries[this.#index(n)]?.id ?? null;
   }
 
   /** What others call one's own; with SELF for a client id that is not known yet. */

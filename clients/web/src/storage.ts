@@ -64,8 +64,9 @@ export class Storage {
     this.#database = new Database(databaseName(options.server));
     const { page } = options;
     this.#ends.push(
-      page.every(RENEW_MS, () => this.#renew()),
-      page.onSwitched(() => this.#renew()),
+      page.every(RENEW_MS, () => this.#renew(true)),
+      // A page that goes is told first that it goes and then that it is hidden.
+      page.onSwitched(() => this.#renew(!page.isHidden())),
       page.onGone(() => this.#leave()),
     );
   }
@@ -164,9 +165,10 @@ export class Storage {
     return identity;
   }
 
-  #renew(): void {
+  #renew(isHere: boolean): void {
     const { page, server } = this.#options;
     for (const identity of this.#held) {
+      if (identity.handed !== null && !isHere) continue;
       // A page that came back whole is no longer one that hands over.
       if (identity.handed !== null) page.take(handKey(server, identity.room));
       void identity.renew();
@@ -213,6 +215,8 @@ export class Identity {
   #remove = new Set<number>();
   #state: OutboxState | null = null;
   #history: HistoryState | null = null;
+  /** Whether there is something that no transaction has taken yet. */
+  #isDirty = false;
   /** Saves are written one after the other. */
   #writing: Promise<void> = Promise.resolve();
   #renewing: Promise<void> | null = null;
@@ -227,7 +231,7 @@ export class Identity {
   }
 
   /**
-   * Writes all or nothing. Rejects with {@link LeaseLost} alone. Other troubles are told as {@link Storage.durable};
+   * Writes all or nothing; what comes while one transaction is under way goes together in the next. Rejects with {@link LeaseLost} alone. Other troubles are told as {@link Storage.durable};
    * what could not be written then goes with the next save.
    */
   save(save: Save): Promise<void> {
@@ -238,6 +242,7 @@ export class Identity {
     }
     this.#state = save.state;
     this.#history = save.history ?? this.#history;
+    this.#isDirty = true;
     const written = this.#writing.then(() => this.#write());
     this.#writing = written.catch(() => {});
     return written;
@@ -288,6 +293,9 @@ export class Identity {
 
   async #write(): Promise<void> {
     if (this.#lost) throw new LeaseLost("another tab has this identity");
+    // The transaction before took it along.
+    if (!this.#isDirty) return;
+    this.#isDirty = false;
     const [put, remove, state, history] = [this.#put, this.#remove, this.#state, this.#history];
     [this.#put, this.#remove, this.#history] = [new Map(), new Set(), null];
     try {
@@ -312,6 +320,7 @@ export class Identity {
       this.#remove = new Set([...remove, ...this.#remove]);
       for (const id of this.#remove) this.#put.delete(id);
       this.#history ??= history;
+      this.#isDirty = true;
     }
   }
 

@@ -18,7 +18,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::encoding::Encoding;
 use super::problem::Problem;
 use super::request::{HEAD, N, POSITION, RoomName, Shared, TICKET, body, crowded, ticket};
-use super::{draws, events, long_poll, position_array, snapshot, websocket};
+use super::{board, draws, events, long_poll, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
 
 /// A store that does not say in this time that it is well is not.
@@ -37,7 +37,7 @@ pub fn router(relay: Arc<Relay>) -> Router {
         .route("/ws", get(websocket::upgrade))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&relay), check_origin));
     Router::new()
-        .route("/", get(about))
+        .merge(board::routes())
         .route("/healthz", get(|| async { Json(json!({"status": "ok"})) }))
         .route("/readyz", get(ready))
         .nest("/v1/rooms/{room}", room)
@@ -77,16 +77,6 @@ async fn check_origin(
         return Err(Problem::new(ErrorCode::OriginRefused, "pages of this origin may not connect here"));
     }
     Ok(next.run(request).await)
-}
-
-async fn about() -> &'static str {
-    "This is an Inkrelay server: a relay for live drawing.\n\
-     \n\
-     Draw a line into the room 'hello':\n\
-     \x20 curl -H 'content-type: application/json' -d '[[0,0,[0,255,32],0,[160,160,1600,800],true]]' \\\n\
-     \x20   ADDRESS/v1/rooms/hello/draws\n\
-     Watch what is drawn there:\n\
-     \x20 curl -N ADDRESS/v1/rooms/hello/events\n"
 }
 
 async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {

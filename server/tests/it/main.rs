@@ -6,6 +6,7 @@
 //! - `limits`: each bound, how it is told, what it answers and how it is lifted
 //! - `producer`: draws once and in order, whatever is retried over whichever transport
 //! - `http`: sessions, polls, event streams, snapshots and the rest of the addresses
+//! - `board`: the drawing board's page and files, and that its page may connect
 //! - `presence`: who is here, and pointers
 //! - `drain`: a server that is told to stop
 //! - `websocket`: sessions over the WebSocket as clients see them
@@ -24,6 +25,7 @@
 )]
 
 mod bad_input;
+mod board;
 mod command_line;
 mod demonstration;
 mod drain;

@@ -16,7 +16,7 @@ fn sources(folder: &str) -> Vec<(String, String)> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() && !path.ends_with("target") {
+            if path.is_dir() && !path.ends_with("target") && !path.ends_with("node_modules") {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let name = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();

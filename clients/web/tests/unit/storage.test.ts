@@ -2,8 +2,6 @@
 import "fake-indexeddb/auto";
 import { afterEach, expect, test, vi } from "vitest";
 import type { Draw } from "../../src/draw.ts";
-import { History } from "../../src/history.ts";
-import { Journal } from "../../src/journal.ts";
 import { HIDDEN_LEASE_MS, LEASE_MS } from "../../src/lease.ts";
 import { Outbox } from "../../src/outbox.ts";
 import type { Page } from "../../src/page.ts";
@@ -86,9 +84,8 @@ class Tab {
   readonly identity: Identity;
   readonly outbox: Outbox;
 
-  constructor(identity: Identity) {
-    this.identity = identity;
-    this.outbox = new Outbox(4, identity.saved);
+  constructor(identity: Identity, outbox = new Outbox(4, identity.saved)) {
+    [this.identity, this.outbox] = [identity, outbox];
   }
 
   static async open(storage: Storage, room = "room"): Promise<Tab> {
@@ -105,13 +102,14 @@ class Tab {
 
   async save(): Promise<void> {
     const changes = this.outbox.changes();
-    if (changes) await this.identity.save({ ...changes, history: null });
+    if (!changes) return;
+    await this.identity.save({ ...changes, history: null });
+    this.outbox.onPersisted(changes.revision);
   }
 
   /** All is stored: sent and acked. */
   async store(): Promise<void> {
     await this.save();
-    this.outbox.onPersisted(Number.MAX_SAFE_INTEGER);
     const next = this.outbox.next(0);
     if (next.kind === "batch") this.outbox.onAck(next.batch.lastN, 0);
     await this.save();
@@ -209,6 +207,8 @@ test("a reload gets the identity back at once, and a duplicate of the tab does n
   const page = new TestPage();
   const tab = await drawn(await browser.open(page), 7, 1);
   page.hide();
+  page.hidden = true;
+  page.show();
   tab.draw();
   await tab.save();
   expect(page.session.size).toBe(1);
@@ -245,9 +245,9 @@ test("a closed tab's identity goes to the next, the one used last first, with it
   const [older, newer] = [await drawn(storage, 7, 0), await drawn(storage, 8, 0)];
   const history = { done: [{ kind: "hide", draws: [3], undo: null, redo: null }], undone: [] } as const;
   newer.draw();
-  const changes = newer.outbox.allChanges();
+  const changes = newer.outbox.changes();
   browser.now += 1;
-  await newer.identity.save({ ...changes, history });
+  if (changes) await newer.identity.save({ ...changes, history });
   await storage.close();
   await older.identity.release();
   const found = await (await browser.open()).claim("room");
@@ -394,63 +394,41 @@ test("without IndexedDB, with one that does not open, and where memory is wanted
   }
 });
 
-test("the journal gathers while it writes, and nothing is sent before it is saved", async () => {
+test("what comes while a transaction is under way goes together in the next", async () => {
   const browser = new Browser();
   const storage = await browser.open();
-  const identity = await storage.claim("room");
-  const save = vi.spyOn(identity, "save");
-  const [outbox, history] = [new Outbox(4), new History()];
-  const onSaved = vi.fn();
-  const journal = new Journal(storage, identity, outbox, history, { onSaved, onTakenOver: () => {} });
-  outbox.onWelcome(7, "ticket 7", limits, 0);
-  const draw = () => {
-    const stroke = outbox.takeStroke();
-    const pushed = outbox.push(begin(stroke));
-    if (pushed.kind === "taken") history.onStroke(stroke, pushed.id);
-    journal.wake();
-  };
-  draw();
-  draw();
-  expect(outbox.next(0)).toEqual({ kind: "idle" });
-  await vi.waitFor(() => expect(save).toHaveBeenCalledTimes(1));
-  for (let count = 0; count < 10; count += 1) draw();
-  await vi.waitFor(() => expect(onSaved).toHaveBeenCalledTimes(2));
-  expect(save).toHaveBeenCalledTimes(2);
-  expect(outbox.next(0)).toMatchObject({ batch: { n: 1, lastN: 12 } });
-  await journal.close();
-  const found = await storage.claim("room");
-  expect([drawsOf(found)?.length, found.saved.history?.done.length]).toEqual([12, 12]);
+  const tab = await drawn(storage, 7, 0);
+  const transactions = vi.spyOn(IDBDatabase.prototype, "transaction");
+  const saves: Promise<void>[] = [];
+  for (let count = 0; count < 10; count += 1) {
+    tab.draw();
+    saves.push(tab.save());
+    // The first one is under way then.
+    if (count === 0) await vi.waitFor(() => expect(transactions).toHaveBeenCalledTimes(1));
+  }
+  await Promise.all(saves);
+  expect(transactions).toHaveBeenCalledTimes(2);
+  await storage.close();
+  expect(drawsOf(await (await browser.open()).claim("room"))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 });
 
-test("the journal of a tab that was taken over goes on with a new identity and what was never saved", async () => {
+test("a tab that was taken over goes on with a new identity and what was never saved", async () => {
   const browser = new Browser();
   const storage = await browser.open();
-  const identity = await storage.claim("room");
-  const [outbox, history] = [new Outbox(4), new History()];
-  const onTakenOver = vi.fn(() => outbox.onDisconnected());
-  const onSaved = vi.fn();
-  const journal = new Journal(storage, identity, outbox, history, { onSaved, onTakenOver });
-  outbox.onWelcome(7, "ticket 7", limits, 0);
-  outbox.push(begin(1));
-  journal.wake();
-  await vi.waitFor(() => expect(onSaved).toHaveBeenCalledTimes(1));
+  const tab = await drawn(storage, 7, 1);
   browser.now += LEASE_MS;
   const thief = await (await browser.open()).claim("room");
   expect([clientOf(thief), drawsOf(thief)]).toEqual([7, [1]]);
-  const other = new Journal(storage, thief, new Outbox(4, thief.saved), new History(), {
-    onSaved,
-    onTakenOver,
-  });
-  expect(await other.isTakenOver()).toBe(false);
-  outbox.push(begin(2));
-  journal.wake();
-  await vi.waitFor(() => expect(onSaved).toHaveBeenCalledTimes(2));
-  expect(onTakenOver).toHaveBeenCalledTimes(1);
-  expect([outbox.client, outbox.pending, await journal.isTakenOver()]).toEqual([null, 1, false]);
-  outbox.onWelcome(8, "ticket 8", limits, 0);
-  journal.wake();
-  await vi.waitFor(() => expect(outbox.next(0)).toMatchObject({ batch: { n: 1, lastN: 1 } }));
-  await journal.close();
-  const mine = await storage.claim("room");
+  tab.draw();
+  await expect(tab.save()).rejects.toBeInstanceOf(LeaseLost);
+  await Promise.all([tab.identity.renew(), thief.renew()]);
+  expect([tab.identity.isLost, thief.isLost]).toEqual([true, false]);
+  tab.outbox.onTakenOver();
+  expect([tab.outbox.client, tab.outbox.pending]).toEqual([null, 1]);
+  const next = new Tab(await storage.claim("room", true), tab.outbox);
+  next.welcome(8);
+  await next.save();
+  await storage.close();
+  const mine = await (await browser.open()).claim("room");
   expect([clientOf(mine), drawsOf(mine)]).toEqual([8, [2]]);
 });

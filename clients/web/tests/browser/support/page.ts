@@ -1,0 +1,180 @@
+/** The board in a page, asked through the page's own handle: what it has, what it shows, and whether all is stored. */
+
+import type { Stage, View } from "../../../app/canvas/stage.ts";
+import type { Client, State } from "../../../src/index.ts";
+import type { Page } from "./browser.ts";
+import { PATIENCE, until } from "./wait.ts";
+
+declare global {
+  /**
+   * What the board leaves for tests and for the curious. It has no client while the outbox opens, and is itself
+   * missing until the board's script runs: ask with `?.`.
+   */
+  var inkrelay: { readonly client: Client | null; readonly stage: Stage };
+}
+
+/** A stroke as plain data. */
+export interface PlainStroke {
+  readonly author: number;
+  readonly number: number;
+  readonly tool: number;
+  readonly rgba: number;
+  readonly width: number;
+  readonly channels: number;
+  readonly closed: boolean;
+  /** x, y and the channels' values of each point; sixteenths of a CSS pixel. */
+  readonly values: readonly number[];
+}
+
+/** What a stage shows, pixel by pixel. */
+export interface Pixels {
+  readonly width: number;
+  readonly height: number;
+  /** Red, green, blue and alpha of each pixel, row by row. */
+  readonly data: Uint8Array;
+}
+
+/** Opens a room's board, and waits until it is live. */
+export async function openBoard(page: Page, server: string, room: string, within = PATIENCE): Promise<void> {
+  await page.open(`${server}/b/${room}`);
+  await live(page, within);
+}
+
+/** Waits until the board has a client, whatever the network does. */
+export async function ready(page: Page, within = PATIENCE): Promise<void> {
+  await until(
+    "the board has its client",
+    () => page.evaluate(() => (globalThis.inkrelay?.client ?? null) !== null),
+    within,
+  );
+}
+
+/** What the client says of its connection; `null` before there is one. */
+export async function stateOf(page: Page): Promise<State | null> {
+  return page.evaluate(() => globalThis.inkrelay?.client?.state ?? null);
+}
+
+/** Waits until the client is live. */
+export async function live(page: Page, within = PATIENCE): Promise<void> {
+  await until("the board is live", async () => (await stateOf(page))?.kind === "live", within);
+}
+
+/** How many draws the store is not known to have; `null` before there is a client. */
+export async function unsent(page: Page): Promise<number | null> {
+  return page.evaluate(() => globalThis.inkrelay?.client?.unsent ?? null);
+}
+
+/** Waits until everything is stored. */
+export async function saved(page: Page, within = PATIENCE): Promise<void> {
+  await until("all is saved", async () => (await unsent(page)) === 0, within);
+}
+
+/** The strokes that show, in the order in which they are painted. */
+export async function strokes(page: Page): Promise<PlainStroke[]> {
+  return page.evaluate(() => {
+    const shown = globalThis.inkrelay?.client?.board.strokes() ?? [];
+    return shown.map((stroke) => ({
+      author: stroke.author,
+      number: stroke.number,
+      tool: stroke.style.tool,
+      rgba: stroke.style.rgba,
+      width: stroke.style.width,
+      channels: stroke.channels,
+      closed: stroke.closed,
+      values: [...stroke.values],
+    }));
+  });
+}
+
+/** How many strokes show, and how many of them are whole. */
+export async function counts(page: Page): Promise<{ shown: number; closed: number }> {
+  return page.evaluate(() => {
+    const shown = globalThis.inkrelay?.client?.board.strokes() ?? [];
+    return { shown: shown.length, closed: shown.filter((stroke) => stroke.closed).length };
+  });
+}
+
+/** Waits until so many strokes show, and all of them are whole. */
+export async function shows(page: Page, count: number, within = PATIENCE): Promise<void> {
+  let last = { shown: 0, closed: 0 };
+  const look = async () => {
+    last = await counts(page);
+    return last.shown === count && last.closed === count;
+  };
+  await until(`the board shows ${count} whole strokes`, look, within).catch((error: Error) => {
+    throw new Error(`${error.message}; it shows ${last.shown}, ${last.closed} of them whole`);
+  });
+}
+
+/** Makes the window show that part of the board: the same in all windows that are compared. */
+export async function setView(page: Page, view: View): Promise<void> {
+  await page.evaluate(
+    (x, y, zoom) => globalThis.inkrelay?.stage.setView({ x, y, zoom }),
+    view.x,
+    view.y,
+    view.zoom,
+  );
+}
+
+/** Waits until everything that shows is painted at full quality. */
+export async function settled(page: Page): Promise<void> {
+  await page.evaluate(() => globalThis.inkrelay?.stage.settled());
+}
+
+/**
+ * What the canvases inside an element show, laid over each other in the document's order. Of the whole page when no
+ * selector is given. Painted and settled first.
+ */
+export async function pixels(page: Page, selector = "body"): Promise<Pixels> {
+  await settled(page);
+  const taken = await page.evaluate((selector) => {
+    const canvases = [...document.querySelectorAll<HTMLCanvasElement>(`${selector} canvas`)];
+    const width = Math.max(0, ...canvases.map((canvas) => canvas.width));
+    const height = Math.max(0, ...canvases.map((canvas) => canvas.height));
+    if (width === 0 || height === 0) throw new Error(`there is no canvas with pixels in ${selector}`);
+    const all = document.createElement("canvas");
+    all.width = width;
+    all.height = height;
+    const context = all.getContext("2d", { willReadFrequently: true });
+    if (context === null) throw new Error("the browser has no canvas");
+    for (const canvas of canvases) if (canvas.width > 0 && canvas.height > 0) context.drawImage(canvas, 0, 0);
+    const { data } = context.getImageData(0, 0, width, height);
+    // As text, in parts that a call can take.
+    let bytes = "";
+    for (let start = 0; start < data.length; start += 8192) {
+      bytes += String.fromCharCode(...data.subarray(start, start + 8192));
+    }
+    return { width, height, base64: btoa(bytes) };
+  }, selector);
+  return { width: taken.width, height: taken.height, data: Buffer.from(taken.base64, "base64") };
+}
+
+/** How two pictures differ; `null` when every pixel is the same. */
+export function difference(one: Pixels, other: Pixels): string | null {
+  if (one.width !== other.width || one.height !== other.height) {
+    return `${one.width}×${one.height} and ${other.width}×${other.height} pixels`;
+  }
+  let [count, left, top, right, bottom] = [0, one.width, one.height, 0, 0];
+  for (let at = 0; at < one.data.length; at += 4) {
+    const isSame = [0, 1, 2, 3].every((byte) => one.data[at + byte] === other.data[at + byte]);
+    if (isSame) continue;
+    const [x, y] = [(at / 4) % one.width, Math.floor(at / 4 / one.width)];
+    count += 1;
+    [left, top, right, bottom] = [
+      Math.min(left, x),
+      Math.min(top, y),
+      Math.max(right, x),
+      Math.max(bottom, y),
+    ];
+  }
+  return count === 0 ? null : `${count} pixels between ${left},${top} and ${right},${bottom}`;
+}
+
+/** How many pixels are of another colour than the one in the upper left corner. */
+export function inked(picture: Pixels): number {
+  let count = 0;
+  for (let at = 0; at < picture.data.length; at += 4) {
+    if ([0, 1, 2, 3].some((byte) => picture.data[at + byte] !== picture.data[byte])) count += 1;
+  }
+  return count;
+}
