@@ -73,6 +73,12 @@ export class Author {
     return this.#history.canRedo;
   }
 
+  /** All draws up to this one are stored or refused. */
+  get settled(): DrawId {
+    for (const { id, stored } of this.outbox.draws()) if (!stored) return id - 1;
+    return this.outbox.newest;
+  }
+
   /** Begins a stroke and returns its number. */
   begin(style: Style, channels: number, points: readonly number[], end: boolean): number {
     const stroke = this.outbox.takeStroke();
@@ -170,10 +176,12 @@ export class Author {
     this.#changed();
   }
 
-  /** Resolves when all that was drawn up to now is saved, as far as it can be. */
-  async saved(): Promise<void> {
+  /** Saves what was drawn up to now, as far as it can be; what is drawn later is not saved. */
+  async close(): Promise<void> {
     this.#save();
     await this.#saving;
+    this.#stopHearing();
+    this.#identity = null;
   }
 
   #adopt(identity: Identity): void {

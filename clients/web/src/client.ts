@@ -90,7 +90,7 @@ export interface ClientEvents {
   history: { readonly canUndo: boolean; readonly canRedo: boolean };
   /** What the session may do, and within which limits; `id` is who one is. */
   welcome: { readonly id: number; readonly role: Role; readonly limits: SessionLimits };
-  /** Whether unsent ink survives a reload: false where IndexedDB is missing or broken. */
+  /** Whether unsent ink survives a reload: false where IndexedDB is missing or broken; then told after opening, too. */
   durable: boolean;
 }
 
@@ -169,6 +169,8 @@ export class Client {
     this.#orphans = new Orphans(endpoint, storage, options.room, () => this.#token);
     this.#stopWakeups = onWakeups((wakeup) => this.#connection.onWakeup(wakeup));
     this.#stopDurable = storage.onDurable((durable) => this.#emitter.emit("durable", durable));
+    // Once whoever opened it had the time to listen.
+    if (!storage.durable) setTimeout(() => this.#emitter.emit("durable", storage.durable), 0);
     this.#told = this.#toTell();
     void this.#connection.keep();
   }
@@ -304,7 +306,7 @@ export class Client {
     this.#isClosed = true;
     this.#stopWakeups();
     this.#connection.close();
-    await this.#author.saved();
+    await this.#author.close();
     this.#settle();
     for (const { fail } of this.#flushes.splice(0)) fail(new Error("the client was closed"));
     await this.#orphans.close();
@@ -351,7 +353,8 @@ export class Client {
   }
 
   #settle(): void {
-    const { settled } = this.#author.outbox;
+    if (this.#flushes.length === 0) return;
+    const { settled } = this.#author;
     const done = this.#flushes.filter(({ through }) => through <= settled);
     if (done.length === 0) return;
     this.#flushes = this.#flushes.filter(({ through }) => through > settled);

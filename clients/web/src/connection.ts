@@ -67,7 +67,6 @@ export class Connection {
   async keep(): Promise<void> {
     while (!this.#isClosed) {
       const began = performance.now();
-      const hadTicket = this.#session.outbox.ticket !== null;
       const carried = this.#carried;
       this.#carried = null;
       const isSocket = carried !== null || this.#choice.usesSockets;
@@ -85,7 +84,7 @@ export class Connection {
         continue;
       }
       this.#isMoving = false;
-      await this.#recover(ended, hadTicket);
+      await this.#recover(ended);
     }
   }
 
@@ -156,7 +155,9 @@ export class Connection {
   }
 
   async #byPolling(): Promise<Ended> {
-    const run = new PollRun(this.#endpoint, this.#session, this.#timing.poll);
+    // Who was live and woke up is to know soon whether that is over.
+    const open = this.#isMoving ? this.#timing.probe : this.#timing.open;
+    const run = new PollRun(this.#endpoint, this.#session, { ...this.#timing, open });
     this.#run = run;
     const looking = new AbortController();
     void this.#findSocket(run, looking.signal);
@@ -206,7 +207,7 @@ export class Connection {
   }
 
   /** Waits as the end of a connection demands, or sees to what it asks for. */
-  async #recover(ended: Exclude<Ended, Moved>, hadTicket: boolean): Promise<void> {
+  async #recover(ended: Exclude<Ended, Moved>): Promise<void> {
     switch (ended.kind) {
       case "closed":
         return;
@@ -217,14 +218,17 @@ export class Connection {
         return this.#rest("another tab draws as this participant", null, false);
       case "unauthorized": {
         // Ticket or token? Over HTTP the server says which.
-        const answer = await this.#attempt((signal) => openSession(this.#endpoint, this.#session, signal));
+        const answer = await this.#attempt((signal) =>
+          openSession(this.#endpoint, this.#session, this.#timing.open, signal),
+        );
         const said: Ended = "kind" in answer ? answer : again(ended.why, null);
         if (said.kind === "moved" || said.kind === "unauthorized") return this.#rest(ended.why, null, false);
-        return this.#recover(said, hadTicket);
+        return this.#recover(said);
       }
       case "new-client":
         // Without a ticket it was not the ticket.
-        if (!ended.lost && !hadTicket) return this.#stop("invalid_token", ended.why);
+        if (!ended.lost && this.#session.outbox.ticket === null)
+          return this.#stop("invalid_token", ended.why);
         this.#session.onNewClient(ended.lost);
         return this.#rest(ended.why, null, false);
       case "refused":

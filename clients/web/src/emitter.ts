@@ -15,6 +15,22 @@ export class Emitter<Events> {
   }
 
   emit<K extends keyof Events>(event: K, value: Events[K]): void {
-    for (const listener of this.#listeners[event] ?? []) listener(value);
+    callAll(this.#listeners[event] ?? [], value);
+  }
+}
+
+/**
+ * Calls each. What one of them throws is thrown, but later and alone: it is no reason for the others not to hear, nor
+ * for a connection to break.
+ */
+export function callAll<T>(listeners: Iterable<(value: T) => void>, value: T): void {
+  for (const listener of listeners) {
+    try {
+      listener(value);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
   }
 }

@@ -65,12 +65,6 @@ export interface Request {
 
 /** Sends a request and reads the whole answer. Never throws. */
 export async function ask(request: Request, signal: AbortSignal): Promise<Outcome> {
-  const headers = new Headers({ Accept: request.accept });
-  const { ticket, token } = request.credentials;
-  if (ticket !== null) headers.set("Inkrelay-Ticket", ticket);
-  if (token !== null) headers.set("Authorization", `Bearer ${token}`);
-  if (request.contentType !== undefined) headers.set("Content-Type", request.contentType);
-  if (request.n !== undefined) headers.set("Inkrelay-N", String(request.n));
   // `AbortSignal.any` and `.timeout` are younger than the browsers that this runs in.
   const abort = new AbortController();
   const onAbort = () => abort.abort();
@@ -84,11 +78,12 @@ export async function ask(request: Request, signal: AbortSignal): Promise<Outcom
   try {
     const response = await fetch(request.url, {
       method: request.method,
-      headers,
+      // A token that no header can hold throws here, and is no request.
+      headers: headersOf(request),
       body: typeof request.body === "string" ? request.body : request.body ? copy(request.body) : null,
       signal: abort.signal,
       cache: "no-store",
-      credentials: "omit",
+      credentials: "same-origin",
       redirect: "error",
     });
     if (!response.ok) {
@@ -107,6 +102,15 @@ export async function ask(request: Request, signal: AbortSignal): Promise<Outcom
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+function headersOf({ accept, credentials, contentType, n }: Request): Headers {
+  const headers = new Headers({ Accept: accept });
+  if (credentials.ticket !== null) headers.set("Inkrelay-Ticket", credentials.ticket);
+  if (credentials.token !== null) headers.set("Authorization", `Bearer ${credentials.token}`);
+  if (contentType !== undefined) headers.set("Content-Type", contentType);
+  if (n !== undefined) headers.set("Inkrelay-N", String(n));
+  return headers;
 }
 
 /** What such bytes are read as; `null` when they are none. */

@@ -12,3 +12,4 @@ export * from "./draw.ts";
 export type { Position } from "./position.ts";
 export { valuesPerPoint } from "./record.ts";
 export { type Change, type Picture, SELF, type Stroke } from "./stroke.ts";
+export type { LogPage } from "./timeline.ts";

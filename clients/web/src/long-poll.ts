@@ -32,11 +32,18 @@ const SNAPSHOT_TIMEOUT_MS = 8 * REQUEST_TIMEOUT_MS;
 /** Who heard something so lately, in ms, is not asked again after waking up. */
 const JUST_HEARD_MS = 1_000;
 
+/** How long to wait for what, in ms; see {@link Timing}. */
+export interface PollTiming {
+  readonly open: number;
+  readonly poll: number;
+  readonly answer: number;
+}
+
 /** A session by long-polling, until it ends. */
 export class PollRun {
   readonly #endpoint: Endpoint;
   readonly #session: Session;
-  readonly #pollMs: number;
+  readonly #timing: PollTiming;
   readonly #abort = new AbortController();
   #heard = performance.now();
   readonly #poster: Poster;
@@ -44,15 +51,16 @@ export class PollRun {
   /** Why it ended; never rejects. */
   readonly ended: Promise<Ended>;
 
-  /** `pollMs`: how long the server is asked to hold a poll. */
-  constructor(endpoint: Endpoint, session: Session, pollMs: number) {
+  constructor(endpoint: Endpoint, session: Session, timing: PollTiming) {
     this.#endpoint = endpoint;
     this.#session = session;
-    this.#pollMs = Math.min(pollMs, POLL_WAIT_MAX_S * 1000);
+    this.#timing = { ...timing, poll: Math.min(timing.poll, POLL_WAIT_MAX_S * 1000) };
     this.ended = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    this.#poster = new Poster(endpoint, session, this.#abort.signal, (ended) => this.end(ended));
+    this.#poster = new Poster(endpoint, session, timing.answer, this.#abort.signal, (ended) =>
+      this.end(ended),
+    );
     void this.#run();
   }
 
@@ -69,7 +77,7 @@ export class PollRun {
   }
 
   async #run(): Promise<void> {
-    const welcome = await openSession(this.#endpoint, this.#session, this.#abort.signal);
+    const welcome = await openSession(this.#endpoint, this.#session, this.#timing.open, this.#abort.signal);
     if (this.#abort.signal.aborted) return;
     if ("kind" in welcome) {
       this.end(welcome);
@@ -95,9 +103,9 @@ export class PollRun {
       const after = this.#session.replica.position;
       const query = new URLSearchParams({
         after: after === null ? "0" : formatPosition(after),
-        wait: String(Math.floor(this.#pollMs / 1000)),
+        wait: String(Math.floor(this.#timing.poll / 1000)),
       });
-      const answer = await this.#ask("GET", `draws?${query}`, this.#pollMs + REQUEST_TIMEOUT_MS);
+      const answer = await this.#ask("GET", `draws?${query}`, this.#timing.poll + REQUEST_TIMEOUT_MS);
       if (signal.aborted) return;
       let ended: Ended | null = null;
       let pause = 0;

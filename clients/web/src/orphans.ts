@@ -4,7 +4,7 @@
  */
 
 import { History } from "./history.ts";
-import type { Endpoint } from "./http.ts";
+import { type Endpoint, REQUEST_TIMEOUT_MS } from "./http.ts";
 import { Outbox, type Refused } from "./outbox.ts";
 import { START } from "./position.ts";
 import { openSession, Poster } from "./poster.ts";
@@ -113,7 +113,7 @@ class Orphan implements Listener {
     const { client, ticket } = this.#outbox;
     const now = performance.now();
     if (client === null || ticket === null) {
-      const welcome = await openSession(this.#endpoint, this.#session, this.#over.signal);
+      const welcome = await openSession(this.#endpoint, this.#session, REQUEST_TIMEOUT_MS, this.#over.signal);
       return "kind" in welcome ? welcome : this.#session.onWelcome(welcome, now);
     }
     const lastN = this.#identity.saved.state?.stored ?? 0;
@@ -134,7 +134,7 @@ class Orphan implements Listener {
       const stop = () => end(null);
       this.#over.signal.addEventListener("abort", stop);
       this.#onSettled = stop;
-      const poster = new Poster(this.#endpoint, this.#session, round.signal, end);
+      const poster = new Poster(this.#endpoint, this.#session, REQUEST_TIMEOUT_MS, round.signal, end);
       this.#session.sendBy(() => poster.send());
       if (this.#over.signal.aborted) stop();
       else this.onOutbox();

@@ -1,15 +1,7 @@
 /** The poster: sends what an outbox holds over HTTP, at most one batch at a time. */
 import { problemRemedy } from "./code.ts";
 import { encodeBatch, type Problem, parsePosted, parseSession, type Welcome } from "./codec.ts";
-import {
-  ask,
-  type Endpoint,
-  JSON_TYPE,
-  MSGPACK,
-  type Outcome,
-  REQUEST_TIMEOUT_MS,
-  readText,
-} from "./http.ts";
+import { ask, type Endpoint, JSON_TYPE, MSGPACK, type Outcome, readText } from "./http.ts";
 import type { Batch } from "./outbox.ts";
 import { again, type Ended, endedBy, type Session } from "./session.ts";
 
@@ -18,14 +10,25 @@ export class Poster {
   readonly #endpoint: Endpoint;
   readonly #session: Session;
   readonly #signal: AbortSignal;
+  readonly #answerMs: number;
   readonly #onEnded: (ended: Ended) => void;
   #isPosting = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Sends until the signal; `onEnded` hears of what ends the session. Send only after its welcome. */
-  constructor(endpoint: Endpoint, session: Session, signal: AbortSignal, onEnded: (ended: Ended) => void) {
+  /**
+   * Sends until the signal. `answerMs`: how long an answer may take; `onEnded` hears of what ends the session. Send
+   * only after its welcome.
+   */
+  constructor(
+    endpoint: Endpoint,
+    session: Session,
+    answerMs: number,
+    signal: AbortSignal,
+    onEnded: (ended: Ended) => void,
+  ) {
     this.#endpoint = endpoint;
     this.#session = session;
+    this.#answerMs = answerMs;
     this.#signal = signal;
     this.#onEnded = onEnded;
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
@@ -43,7 +46,7 @@ export class Poster {
     while (!signal.aborted) {
       if (this.#session.takeNewProfile()) {
         // The answer says nothing that is not known; a failure shows itself elsewhere.
-        await openSession(this.#endpoint, this.#session, signal);
+        await openSession(this.#endpoint, this.#session, this.#answerMs, signal);
         continue;
       }
       const now = performance.now();
@@ -58,7 +61,7 @@ export class Poster {
             contentType: MSGPACK,
             body: encodeBatch(next.batch.draws),
             n: next.batch.n,
-            timeout: REQUEST_TIMEOUT_MS,
+            timeout: this.#answerMs,
           },
           signal,
         );
@@ -93,39 +96,31 @@ export class Poster {
     // A proxy has a limit of its own on what may be sent, and no code for it.
     const code = problem.code ?? (problem.status === 413 ? "too_large" : null);
     if (code === null) return again(problem.message, problem.retryMs);
+    const remedy = problemRemedy(code, problem.status);
+    // All others that nothing helps against are about who asks and where: the draws are as good as before.
+    const isOfDraws = remedy === "drop" || code === "room_full" || code === "malformed";
     let n: number | null = null;
-    switch (problemRemedy(code, problem.status)) {
-      case "renumber":
-        n = problem.expected;
-        break;
-      case "retry":
-        n = batch.n;
-        break;
-      case "drop":
-      case "giveUp":
-        if (problem.index !== null) {
-          n = batch.n + problem.index;
-        } else if (batch.draws.length === 1) {
-          n = batch.n;
-        } else {
-          this.#session.onRefusedSomewhere(batch.lastN);
-          return null;
-        }
-        break;
-      default:
-        return endedByProblem(problem);
+    if (remedy === "renumber") n = problem.expected;
+    else if (remedy === "retry") n = batch.n;
+    else if (isOfDraws && problem.index !== null) n = batch.n + problem.index;
+    else if (isOfDraws && batch.draws.length === 1) n = batch.n;
+    else if (isOfDraws) {
+      this.#session.onRefusedSomewhere(batch.lastN);
+      return null;
     }
     if (n === null) return endedByProblem(problem);
     return this.#session.onError(code, problem.message, problem.retryMs, n, now);
   }
 }
 
-/** `POST sessions`: resumes the ticket's client, or makes a new one without a ticket. */
+/** `POST sessions`: resumes the ticket's client, or makes a new one without a ticket. Within that time, in ms. */
 export async function openSession(
   endpoint: Endpoint,
   session: Session,
+  within: number,
   signal: AbortSignal,
 ): Promise<Welcome | Ended> {
+  session.takeNewProfile();
   const { profile } = session;
   const answer = await ask(
     {
@@ -135,7 +130,7 @@ export async function openSession(
       credentials: session.credentials,
       contentType: JSON_TYPE,
       body: JSON.stringify(profile === null ? {} : { profile: [profile.name, profile.rgba] }),
-      timeout: REQUEST_TIMEOUT_MS,
+      timeout: within,
     },
     signal,
   );

@@ -16,6 +16,7 @@ import {
 import type { LogRecord, Participant, Profile } from "./draw.ts";
 
 import type { Credentials } from "./http.ts";
+import { PROFILE_NAME_CHARS } from "./limits.ts";
 import type { Outbox, Refused } from "./outbox.ts";
 import type { Position } from "./position.ts";
 import { OutOfOrder, Replica } from "./replica.ts";
@@ -109,7 +110,7 @@ export class Session {
   constructor(outbox: Outbox, listener: Listener, profile: Profile | null, token: string | null) {
     this.outbox = outbox;
     this.#listener = listener;
-    this.#profile = profile;
+    this.#profile = profile && tellable(profile);
     this.#token = token;
   }
 
@@ -137,7 +138,7 @@ export class Session {
   }
 
   setProfile(profile: Profile): void {
-    this.#profile = profile;
+    this.#profile = tellable(profile);
     this.#newProfile = true;
     this.wake();
   }
@@ -336,6 +337,13 @@ export class Session {
   onParticipants(participants: readonly Participant[]): void {
     this.#listener.onParticipants(participants);
   }
+}
+
+/** As a server takes it: any other ends the connection for good, and a name is what people type. */
+function tellable({ name, rgba }: Profile): Profile {
+  // By code points; half a surrogate pair is no text.
+  const characters = [...name].filter((character) => !/^[\ud800-\udfff]$/.test(character));
+  return { name: characters.slice(0, PROFILE_NAME_CHARS).join(""), rgba: rgba >>> 0 };
 }
 
 function numberingLost(): Ended {

@@ -1,5 +1,6 @@
 /** A stroke, and what a canvas hears of strokes: pictures and their changes. */
 import type { StrokeName, Style } from "./draw.ts";
+import { callAll } from "./emitter.ts";
 
 /** One stroke. The same object from its begin to its end; only its points, `closed`, `order` and `author` change. */
 export class Stroke {
@@ -75,6 +76,6 @@ export class Listeners {
   }
 
   tell(change: Change): void {
-    for (const listener of this.listeners) listener(change);
+    callAll(this.listeners, change);
   }
 }

@@ -59,8 +59,8 @@ export class SocketRun {
   readonly #url: string;
   readonly #session: Session;
   readonly #timing: SocketTiming;
-  readonly #probing = new AbortController();
-  #isProbing = false;
+  /** Ends the probe that goes on. */
+  #probing: AbortController | null = null;
   #welcomed = false;
   #heard = performance.now();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -113,22 +113,23 @@ export class SocketRun {
    * same ticket it takes the place of the first.
    */
   async wake(): Promise<void> {
-    if (this.#isProbing || performance.now() - this.#heard < JUST_HEARD_MS) return;
-    this.#isProbing = true;
-    const result = await openSocket(this.#url, this.#timing.probe, this.#probing.signal);
-    this.#isProbing = false;
+    if (this.#probing !== null || performance.now() - this.#heard < JUST_HEARD_MS) return;
+    const probing = new AbortController();
+    this.#probing = probing;
+    const result = await openSocket(this.#url, this.#timing.probe, probing.signal);
     if (typeof result !== "string") {
-      // Ended meanwhile: then the abort came too late.
-      if (this.#probing.signal.aborted) result.close();
+      // It was heard of, or ended, in the same moment.
+      if (probing.signal.aborted) result.close();
       else this.#end({ kind: "moved", socket: result, older: this.#socket });
-    } else if (!this.#probing.signal.aborted) {
+    } else if (!probing.signal.aborted) {
       this.#end(again("the network does not answer", null));
     }
   }
 
   #onMessage(data: unknown): void {
     this.#heard = performance.now();
-    if (this.#isProbing) this.#abandonProbe();
+    // The socket lives.
+    this.#endProbe();
     if (!(data instanceof ArrayBuffer)) {
       this.#end(lost("the server sent text where binary was agreed"));
       return;
@@ -150,9 +151,9 @@ export class SocketRun {
     this.#session.wake();
   }
 
-  #abandonProbe(): void {
-    // Heard of: the socket lives.
-    this.#probing.abort();
+  #endProbe(): void {
+    this.#probing?.abort();
+    this.#probing = null;
   }
 
   /** Sends what there is, and looks whether the other side still lives. */
@@ -187,7 +188,7 @@ export class SocketRun {
 
   #end(ended: Ended): void {
     clearTimeout(this.#timer);
-    this.#probing.abort();
+    this.#endProbe();
     this.#session.sendBy(null);
     this.#socket.onmessage = null;
     this.#socket.onclose = null;
@@ -203,6 +204,8 @@ function closed(code: number, reason: string): Ended {
   const why = reason === "" ? `the server closed the connection with code ${code}` : reason;
   if (code === CloseCode.UNAUTHORIZED) return { kind: "unauthorized", why };
   if (code === CloseCode.GOING_AWAY) return again(why, null, true);
+  // A server has no reason to be done before its client is; proxies say so when a socket was idle.
+  if (code === CloseCode.DONE) return lost(why);
   const remedy = closeRemedy(code);
   if (remedy !== "retry") return endedBy(remedy, String(code), why, null);
   // What is cut without a word, or for being slow, may be a network that has no liking for sockets.

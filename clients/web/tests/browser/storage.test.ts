@@ -1,25 +1,12 @@
 /** The storage in real browsers: reloads, crashes and second tabs, also where the context is not secure. */
-import { createServer, type Server } from "node:http";
-import { chromium } from "playwright-core";
-import { launch } from "puppeteer-core";
 import { build } from "vite";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type {} from "./storage-page.ts";
+import { INSECURE_HOST, type Page } from "./support/browser.ts";
+import { ENGINES } from "./support/engines.ts";
+import { type Site, startSite } from "./support/site.ts";
 
-/** What both drivers' pages can do. */
-interface Tab {
-  goto(url: string): Promise<unknown>;
-  reload(): Promise<unknown>;
-  close(): Promise<void>;
-  evaluate(expression: string): Promise<unknown>;
-}
-
-interface Browser {
-  newPage(): Promise<Tab>;
-  close(): Promise<void>;
-}
-
-let server: Server;
-let port = 0;
+let site: Site;
 
 beforeAll(async () => {
   const built = await build({
@@ -31,93 +18,67 @@ beforeAll(async () => {
   });
   const [output] = Array.isArray(built) ? built : [built];
   const code = output && "output" in output ? output.output[0].code : "";
-  server = createServer((request, response) => {
-    const isScript = request.url === "/page.js";
-    response.setHeader("Content-Type", isScript ? "text/javascript" : "text/html");
-    response.end(isScript ? code : '<!doctype html><script type="module" src="/page.js"></script>');
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  port = address.port;
+  site = await startSite('<!doctype html><script type="module" src="/page.js"></script>', code);
 });
 
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
+afterAll(() => site.close());
 
-/** Opens a context in which pages of one origin share their storage, as a browser's tabs do. */
-const browsers: Record<string, { host: string; open: () => Promise<Browser> }> = {
-  Chromium: {
-    // Not loopback by name: a page from the local network, without a secure context.
-    host: "board.test",
-    async open() {
-      const browser = await chromium.launch({
-        executablePath: "/usr/bin/chromium",
-        args: [
-          "--no-sandbox",
-          "--disable-background-networking",
-          "--host-resolver-rules=MAP board.test 127.0.0.1",
-        ],
-      });
-      const context = await browser.newContext();
-      return { newPage: () => context.newPage(), close: () => browser.close() };
-    },
-  },
-  Firefox: {
-    host: "127.0.0.1",
-    open: () => launch({ browser: "firefox", executablePath: "/usr/bin/firefox-esr" }),
-  },
-};
+const found = (page: Page) => page.evaluate(() => window.opened.then((tested) => tested.found));
+const durable = (page: Page) => page.evaluate(() => window.opened.then((tested) => tested.durable()));
+const taken = (page: Page) => page.evaluate(() => window.opened.then((tested) => tested.taken()));
+const orphan = (page: Page) => page.evaluate(() => window.opened.then((tested) => tested.orphan()));
 
-const ask = (tab: Tab, expression: string) =>
-  tab.evaluate(`window.opened.then((page) => page.${expression})`);
-
-async function sendable(tab: Tab, count: number): Promise<void> {
-  await expect.poll(() => ask(tab, "sendable()"), { timeout: 20_000 }).toBe(count);
+async function draw(page: Page, client: number, count: number): Promise<void> {
+  await page.evaluate(
+    (client, count) => window.opened.then((tested) => tested.draw(client, count)),
+    client,
+    count,
+  );
 }
 
-test.each(Object.entries(browsers))("%s", async (name, { host, open }) => {
-  const url = `http://${host}:${port}/`;
-  const browser = await open();
-  try {
-    const tab = await browser.newPage();
-    await tab.goto(url);
-    expect(await ask(tab, "found")).toEqual({ client: null, draws: 0 });
-    expect(await ask(tab, "durable()")).toBe(true);
-    if (name === "Chromium") expect(await ask(tab, "isSecure")).toBe(false);
-    await ask(tab, "draw(7, 300)");
-    await sendable(tab, 300);
+async function sendable(page: Page, count: number): Promise<void> {
+  const look = () => page.evaluate(() => window.opened.then((tested) => tested.sendable()));
+  await expect.poll(look, { timeout: 20_000 }).toBe(count);
+}
 
-    // A reload has the identity at once, and all that was saved; and it took the word out.
-    await tab.reload();
-    expect(await ask(tab, "found")).toEqual({ client: 7, draws: 300 });
-    expect(await tab.evaluate("sessionStorage.length")).toBe(0);
-    await ask(tab, "draw(7, 20)");
-    await tab.reload();
-    const { client, draws } = Object(await ask(tab, "found"));
-    expect(client).toBe(7);
-    expect(draws === 300 || draws === 320).toBe(true);
+test.each(ENGINES)("$name", async ({ start }) => {
+  const browser = await start();
+  onTestFinished(() => browser.close());
+  const person = await browser.person();
+  const url = browser.knowsInsecure ? site.url.replace("127.0.0.1", INSECURE_HOST) : site.url;
+  const tab = await person.page();
+  await tab.open(url);
+  expect(await found(tab)).toEqual({ client: null, draws: 0 });
+  expect(await durable(tab)).toBe(true);
+  expect(await tab.evaluate(() => isSecureContext)).toBe(!browser.knowsInsecure);
+  await draw(tab, 7, 300);
+  await sendable(tab, 300);
 
-    // A second tab has another, and takes over only what is free.
-    const second = await browser.newPage();
-    await second.goto(url);
-    expect(await ask(second, "found")).toEqual({ client: null, draws: 0 });
-    expect(await ask(second, "orphan()")).toBeNull();
-    await ask(second, "draw(8, 5)");
-    await sendable(second, 5);
+  // A reload has the identity at once, and all that was saved; and it took the word out.
+  await tab.reload();
+  expect(await found(tab)).toEqual({ client: 7, draws: 300 });
+  expect(await tab.evaluate(() => sessionStorage.length)).toBe(0);
+  await draw(tab, 7, 20);
+  await tab.reload();
+  const { client, draws } = await found(tab);
+  expect(client).toBe(7);
+  expect(draws === 300 || draws === 320).toBe(true);
 
-    // A tab that came to nothing is an orphan when its lease is over, and a frozen one that comes back finds it gone.
-    const later = await browser.newPage();
-    await later.goto(`${url}?skew=300000`);
-    const mine = Object(await ask(later, "found"));
-    const orphan = Object(await ask(later, "orphan()"));
-    expect([mine.client, orphan.client].sort()).toEqual([7, 8]);
-    await expect.poll(() => ask(tab, "taken()"), { timeout: 20_000 }).toBe(true);
-    await expect.poll(() => ask(second, "taken()"), { timeout: 20_000 }).toBe(true);
-    expect(await ask(tab, "durable()")).toBe(true);
-  } finally {
-    await browser.close();
-  }
+  // A second tab has another, and takes over only what is free.
+  const second = await person.page();
+  await second.open(url);
+  expect(await found(second)).toEqual({ client: null, draws: 0 });
+  expect(await orphan(second)).toBeNull();
+  await draw(second, 8, 5);
+  await sendable(second, 5);
+
+  // A tab that came to nothing is an orphan when its lease is over, and a frozen one that comes back finds it gone.
+  const later = await person.page();
+  await later.open(`${url}?skew=300000`);
+  const mine = await found(later);
+  const theirs = await orphan(later);
+  expect([mine.client, theirs?.client].sort()).toEqual([7, 8]);
+  await expect.poll(() => taken(tab), { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => taken(second), { timeout: 20_000 }).toBe(true);
+  expect(await durable(tab)).toBe(true);
 });

@@ -125,6 +125,18 @@ it("what is undone before the first welcome is undone for all", async () => {
   expect(ann.picture).toEqual(["1 1"]);
 });
 
+it("a name of any length is shortened to what the server takes", async () => {
+  const room = newRoom();
+  const ann = await join(room, { profile: { name: `${"🖋".repeat(70)}\ud800`, rgba: -1 } });
+  await until(
+    () => ann.client.participants.length > 0,
+    () => ann.states,
+  );
+  expect(ann.client.participants).toEqual([
+    { client: ann.client.id, name: "🖋".repeat(64), rgba: 0xffffffff },
+  ]);
+});
+
 it("pointers reach the others, the newest at least", async () => {
   const room = newRoom();
   const [ann, ben] = [await join(room), await join(room)];

@@ -191,13 +191,19 @@ it("waking up with a socket that lives is not seen by anybody", async () => {
   const before = ann.states.length;
   const seen: number[] = [];
   ben.client.on("participants", (participants) => seen.push(participants.length));
-  await new Promise((done) => setTimeout(done, 1_200));
   const { upgrades } = hop;
-  ann.wake();
-  ann.wake();
+  // Nothing happens before a second without a word.
   await until(
-    () => hop.upgrades === upgrades + 1 && hop.openSockets === 1,
-    () => [hop.upgrades, hop.openSockets],
+    () => {
+      ann.wake();
+      return hop.upgrades === upgrades + 1;
+    },
+    () => hop.upgrades,
+  );
+  // The newer one has taken the place of the older.
+  await until(
+    () => hop.openSockets === 1,
+    () => hop.openSockets,
   );
   ann.stroke([[7, 7]]);
   await ann.client.flush();

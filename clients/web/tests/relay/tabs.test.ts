@@ -78,6 +78,34 @@ it("a reload keeps who one is, what is unsent, and what can be undone", async ()
   expect(pictureOf(await logOf(relay.url, room))).toEqual([]);
 });
 
+it("G7: a stale tab that draws before it has joined adds to what others did, and takes nothing back", async () => {
+  const room = newRoom();
+  const stale = await tab(room);
+  for (let stroke = 0; stroke < 5; stroke += 1) stale.stroke([[stroke, 0]]);
+  await stale.client.flush();
+  const { id } = stale.client;
+  if (id === null) throw new Error("no id after a flush");
+  await closeTab(stale);
+  const ben = await Person.open(relay.url, room);
+  people.push(ben);
+  await ben.live();
+  for (let stroke = 0; stroke < 20; stroke += 1) ben.stroke([[stroke, 1]]);
+  ben.client.erase([1, 2, 3].map((stroke) => [id, stroke] as const));
+  await ben.client.flush();
+  const before = ben.picture;
+  goOffline();
+  const again = await tab(room);
+  again.stroke([[9, 9]]);
+  // What it drew in the last minute it has at hand, and nothing of it is sent again.
+  expect(again.picture).toEqual(["0 0", "1 0", "2 0", "3 0", "4 0", "9 9"]);
+  expect(again.client.unsent).toBe(1);
+  hop.refusesAll = false;
+  await again.client.flush();
+  await again.shows([...before, "9 9"]);
+  await ben.shows([...before, "9 9"]);
+  expect(before).toHaveLength(22);
+});
+
 it("two tabs on one board are two participants, and each one's draws are stored once", async () => {
   const room = newRoom();
   const [one, two] = [await tab(room), await tab(room)];

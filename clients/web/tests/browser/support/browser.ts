@@ -9,6 +9,12 @@ export type Tool = "mouse" | "pen";
 /** The size of every window, in CSS pixels. One screen pixel each. */
 export const WINDOW = { width: 1024, height: 768 } as const;
 
+/**
+ * A name for loopback that is none of a browser's own: over plain http its pages have no secure context, like those of
+ * a relay in the local network. See {@link Browser.knowsInsecure}.
+ */
+export const INSECURE_HOST = "board.test";
+
 /** Points that are handed to a browser at once. Some take a whole stroke, others refuse messages beyond a size. */
 export const BATCH_POINTS = 200;
 
@@ -32,6 +38,8 @@ export type Json =
 /** One engine. */
 export interface Browser {
   readonly name: "chromium" | "firefox" | "webkit";
+  /** Whether {@link INSECURE_HOST} leads anywhere. */
+  readonly knowsInsecure: boolean;
   /** What it can be made to draw with. */
   readonly tools: readonly Tool[];
   /** Someone with a device of their own: nothing is shared with other people's storage. */

@@ -1,6 +1,6 @@
 /** Chromium, driven over its DevTools protocol: pens with pressure and tilt, many fingers, frozen and slow pages. */
 import { type BrowserContext, type CDPSession, chromium, type Page as Tab } from "playwright-core";
-import { type Browser, Page, type Person, type Step, type Tool, WINDOW } from "./browser.ts";
+import { type Browser, INSECURE_HOST, Page, type Person, type Step, type Tool, WINDOW } from "./browser.ts";
 import { inTime } from "./wait.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
@@ -30,13 +30,18 @@ export async function startChromium(): Promise<ChromiumBrowser> {
   const browser = await chromium.launch({
     executablePath: EXECUTABLE,
     // Tests also run as root, in containers, where the sandbox cannot.
-    args: ["--no-sandbox", "--disable-background-networking"],
+    args: [
+      "--no-sandbox",
+      "--disable-background-networking",
+      `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`,
+    ],
   });
   return new ChromiumBrowser(browser);
 }
 
 export class ChromiumBrowser implements Browser {
   readonly name = "chromium";
+  readonly knowsInsecure = true;
   readonly tools = ["mouse", "pen"] as const;
   readonly #browser;
   constructor(browser: Awaited<ReturnType<typeof chromium.launch>>) {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pointerActions } from "./actions.ts";
 import { Bidi, member, text } from "./bidi.ts";
-import { type Browser, Page, type Person, type Step, type Tool, WINDOW } from "./browser.ts";
+import { type Browser, INSECURE_HOST, Page, type Person, type Step, type Tool, WINDOW } from "./browser.ts";
 import { Child } from "./child.ts";
 
 const EXECUTABLE = "/usr/bin/firefox-esr";
@@ -23,6 +23,7 @@ const PREFERENCES: Readonly<Record<string, boolean | number | string>> = {
   "extensions.update.enabled": false,
   "network.captive-portal-service.enabled": false,
   "network.connectivity-service.enabled": false,
+  "network.dns.localDomains": INSECURE_HOST,
   "services.settings.server": "data:,",
   "toolkit.telemetry.enabled": false,
   "toolkit.telemetry.server": "data:,",
@@ -57,6 +58,7 @@ export async function startFirefox(): Promise<Browser> {
 
 class FirefoxBrowser implements Browser {
   readonly name = "firefox";
+  readonly knowsInsecure = true;
   /** Its driver has no pen. */
   readonly tools = ["mouse"] as const;
   readonly #child: Child;

@@ -8,9 +8,13 @@ export interface Site {
   close(): Promise<void>;
 }
 
-/** Serves the page at every path. WebSockets get every message back. */
-export async function startSite(page: string): Promise<Site> {
-  const server = createServer((_, response) => response.setHeader("content-type", "text/html").end(page));
+/** Serves the page at every path, and a script at `/page.js`. WebSockets get every message back. */
+export async function startSite(page: string, script = ""): Promise<Site> {
+  const server = createServer((request, response) => {
+    const isScript = request.url === "/page.js";
+    response.setHeader("content-type", isScript ? "text/javascript" : "text/html");
+    response.end(isScript ? script : page);
+  });
   const sockets = new WebSocketServer({ server });
   sockets.on("connection", (socket) => {
     socket.on("error", () => {});

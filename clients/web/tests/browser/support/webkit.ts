@@ -1,4 +1,5 @@
 /** WebKitGTK, the nearest to Safari: driven by W3C WebDriver, on a display of its own. */
+import { existsSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { pointerActions } from "./actions.ts";
 import { member, text } from "./bidi.ts";
@@ -8,6 +9,11 @@ import { until } from "./wait.ts";
 
 /** The size of the display, in pixels: windows lie above each other there. */
 const SCREEN = { width: 1600, height: 1200 } as const;
+/**
+ * On a graphics card, or what stands in for it, the same path painted twice may differ at its edge by a quarter of a
+ * pixel's colour. Pictures that are compared are painted by the processor.
+ */
+const BROWSER_FLAGS = ["--automation", "--enable-2d-canvas-acceleration=false"] as const;
 /** How long a command may take, in milliseconds. */
 const COMMAND_TIME = 120_000;
 
@@ -27,6 +33,7 @@ export async function startWebKit(): Promise<Browser> {
 
 class WebKitBrowser implements Browser {
   readonly name = "webkit";
+  readonly knowsInsecure = false;
   /** The pressure of its driver's pen is 1 where it goes down, and 0 behind that. */
   readonly tools = ["mouse", "pen"] as const;
   readonly #display: Child;
@@ -58,6 +65,17 @@ class WebKitBrowser implements Browser {
     await Promise.all([...this.#people].map((person) => person.close()));
     await this.#display.end();
   }
+}
+
+/** The browser that comes with the driver; its folder is named after the machine and the library's version. */
+function miniBrowser(): string {
+  for (const machine of readdirSync("/usr/lib")) {
+    for (const version of ["4.1", "4.0"]) {
+      const path = `/usr/lib/${machine}/webkit2gtk-${version}/MiniBrowser`;
+      if (existsSync(path)) return path;
+    }
+  }
+  throw new Error("webkit2gtk-driver is installed without its MiniBrowser");
 }
 
 /** A port that nobody listens on at this moment. */
@@ -96,7 +114,8 @@ class WebKitPerson implements Person {
       const status = await fetch(`${url}/status`).catch(() => undefined);
       return status?.ok;
     });
-    const capabilities = { alwaysMatch: { pageLoadStrategy: "normal" } };
+    const browserOptions = { binary: miniBrowser(), args: BROWSER_FLAGS };
+    const capabilities = { alwaysMatch: { "webkitgtk:browserOptions": browserOptions } };
     const opened = await request("POST", `${url}/session`, { capabilities });
     const session = `${url}/session/${text(opened, "sessionId")}`;
     const window = await request("GET", `${session}/window`);
