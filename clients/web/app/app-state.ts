@@ -76,10 +76,11 @@ export class AppState {
     return this.role.value === 0 ? "viewer" : null;
   });
 
+  #logKnown = false;
   /** When `unsent` last became 0, or last stopped being 0. */
   #unsentSince = 0;
   #savingTimer: ReturnType<typeof setTimeout> | undefined;
-  #refused = { times: 0, last: 0 };
+  #refused = { times: 0, last: 0, code: "", message: "" };
 
   constructor(
     readonly room: string,
@@ -127,10 +128,10 @@ export class AppState {
     };
   }
 
-  /** Before the log was read, an empty board says nothing: its ink may be on the way. */
+  /** Before the log was read once, an empty board says nothing: its ink may be on the way. */
   #lookAtBoard(client: Relay): void {
-    const known = client.state.kind === "live" || client.state.kind === "offline";
-    this.blank.value = known && client.board.strokes().length === 0;
+    if (client.state.kind === "live") this.#logKnown = true;
+    this.blank.value = this.#logKnown && client.board.strokes().length === 0;
   }
 
   #setUnsent(unsent: number): void {
@@ -150,9 +151,13 @@ export class AppState {
 
   #tellRefused(code: string, message: string): void {
     const now = this.now();
-    const times = now - this.#refused.last < COALESCE_MS ? this.#refused.times + 1 : 1;
-    this.#refused = { times, last: now };
-    this.toasts.show({ key: "refused", text: refusedDrawWords(code, message, times) });
+    const before = this.#refused;
+    const again = now - before.last < COALESCE_MS;
+    // What goes because something before it went is no reason of its own.
+    const why = again && code === "pointless" ? before : { code, message };
+    const times = again ? before.times + 1 : 1;
+    this.#refused = { times, last: now, code: why.code, message: why.message };
+    this.toasts.show({ key: "refused", text: refusedDrawWords(why.code, why.message, times) });
   }
 
   /** Opens a small panel, or closes it if it is open. */

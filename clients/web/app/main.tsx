@@ -23,13 +23,16 @@ function tokenIn(hash: string): string | null {
 
 async function openRoom(room: string, choices: Choices): Promise<void> {
   const token = tokenIn(location.hash);
+  // For tests, and for the curious in the console.
+  const handle: { client: Client | null; stage: Stage | null } = { client: null, stage: null };
+  Object.assign(globalThis, { inkrelay: handle });
   await showBoard({
     room,
     choices,
     hosts: { panels: host("panels"), stage: host("stage"), pointers: host("pointers") },
     makeStage: (options) => {
       const stage = new Stage(options);
-      Object.assign(globalThis, { inkrelay: { client: null, stage } });
+      handle.stage = stage;
       return stage;
     },
     openClient: async () => {
@@ -39,8 +42,7 @@ async function openRoom(room: string, choices: Choices): Promise<void> {
         profile: choices.profile.value,
         ...(token === null ? {} : { token }),
       });
-      // For tests, and for the curious in the console.
-      Object.assign(Reflect.get(globalThis, "inkrelay"), { client });
+      handle.client = client;
       return client;
     },
   });

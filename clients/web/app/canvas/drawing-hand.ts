@@ -31,6 +31,10 @@ export class DrawingHand {
     return this.#work.kind !== "none";
   }
 
+  get erasing(): boolean {
+    return this.#work.kind === "eraser";
+  }
+
   /** Draws with another hand from now on; a stroke that goes on has that number there. */
   give(hand: Hand, number: (old: number) => number | undefined): void {
     this.#hand = hand;

@@ -25,8 +25,11 @@ export interface Sink {
 /** A part of an outline, closed: x, y of each corner. Rounded off when traced. */
 export type Polygon = readonly (readonly [number, number])[];
 
-/** Spine points per piece. */
-const PIECE = 128;
+/** Spine points per piece, and by how many it reaches into those beside it: so far, their sides run alike. */
+const PIECE = 256;
+const LAP = 3;
+/** How far the pen goes, in its own widths, before a line has a direction: a pen trembles while it lands. */
+const LANDING = 0.5;
 /** How much of a pen's width pressure governs. */
 const THINNING = 0.55;
 /** How far a spine point goes towards the pen's: for small steps, which may be a tremble, and from the long step on all
@@ -111,7 +114,9 @@ export class Outline {
       const x = (values[at] ?? 0) - this.#originX;
       const y = (values[at + 1] ?? 0) - this.#originY;
       const next = follow(this.#spine.at(-1), x, y, this.#target(values[at + 2]), this.#size, false);
-      if (next) {
+      // The first point lies at 0, 0.
+      const landing = this.#spine.length === 1 && Math.hypot(x, y) < this.#size * LANDING;
+      if (next && !landing) {
         append(this.#spine, next, this.#size);
       }
     }
@@ -119,13 +124,14 @@ export class Outline {
 
   /** How many pieces will not change any more. */
   get whole(): number {
-    // The newest spine point bends the joint before it, so that a piece is whole one point later.
-    return Math.max(0, Math.floor((this.#spine.length - 2) / PIECE));
+    // The newest spine point may still move the one before it.
+    return Math.max(0, Math.floor((this.#spine.length - 2 - LAP) / PIECE));
   }
 
   /** The piece of that number, below {@link whole}. */
   piece(number: number): Polygon {
-    return this.#outlined(this.#spine.slice(number * PIECE, (number + 1) * PIECE + 1));
+    const from = Math.max(0, number * PIECE - LAP);
+    return this.#outlined(this.#spine.slice(from, (number + 1) * PIECE + LAP + 1));
   }
 
   /** The last piece, right up to the pen, and on to where it is guessed to be next. */
@@ -133,7 +139,7 @@ export class Outline {
     if (this.#points === 0) {
       return [];
     }
-    const spine = this.#spine.slice(this.whole * PIECE);
+    const spine = this.#spine.slice(Math.max(0, this.whole * PIECE - LAP));
     const at = (this.#points - 1) * this.#stride;
     const pressure = this.#target(values[at + 2]);
     const ends = [{ x: values[at] ?? 0, y: values[at + 1] ?? 0 }, ...guesses];

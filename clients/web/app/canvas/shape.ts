@@ -172,6 +172,15 @@ export class Shape {
   #piece(polygon: Polygon): Piece {
     const path = new Path2D();
     trace(polygon, path);
+    // Chromium's rasterizer takes a shorter way for convex paths, rounds differently there, and remembers per path
+    // whether it is convex, depending on where it was painted first. Of a path with a second contour, which here has
+    // no area, it never thinks so: it comes out the same however often it was painted before.
+    const [corner] = polygon;
+    if (corner) {
+      path.moveTo(corner[0], corner[1]);
+      path.lineTo(corner[0], corner[1]);
+      path.closePath();
+    }
     const box = around(polygon);
     const { originX, originY } = this;
     return {

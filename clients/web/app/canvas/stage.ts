@@ -256,9 +256,11 @@ export class Stage {
           break;
         case "end":
           this.#pen.end();
+          this.#wake();
           break;
         case "cancel":
           this.#pen.cancel();
+          this.#wake();
           break;
         case "grip":
           this.#look(gripped(this.#view, this.#size, decision.from, decision.to), true);
@@ -292,7 +294,7 @@ export class Stage {
       const width = Math.min(65_535, Math.max(0, Math.round(this.width * 16) || 0));
       this.#pen.beginInk(decision.device, { tool, rgba: this.rgba >>> 0, width }, points);
     }
-    this.#point(decision.samples.at(-1), decision.tool === "eraser");
+    this.#point(decision.samples.at(-1));
     this.#wake();
   }
 
@@ -301,15 +303,15 @@ export class Stage {
   }
 
   /** Tells others where the pointer is, and shows the eraser's ring there. */
-  #point(sample: Sample | undefined, erasing = this.#mode === "eraser"): void {
-    if (!sample) {
+  #point(sample: Sample | undefined): void {
+    if (!sample || !this.#hand) {
       return;
     }
     const { x, y } = toBoard(this.#projection, sample);
-    this.#hand?.pointer(quantized(x), quantized(y));
-    if (erasing && this.#hand) {
+    this.#hand.pointer(quantized(x), quantized(y));
+    if (this.#mode === "eraser" || this.#pen.erasing) {
       this.#surface.showRing(sample, ERASER_RADIUS);
-    } else if (this.#mode !== "eraser" && !this.#pen.busy) {
+    } else {
       this.#surface.hideRing();
     }
   }

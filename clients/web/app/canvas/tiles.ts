@@ -57,6 +57,8 @@ export class Tiles {
   #target = 0;
   /** What is shown, scaled, where a tile of the target is not painted yet. */
   #fallback = 0;
+  /** All that shows was painted at the target once: it can be a fallback. */
+  #usable = false;
   #frame = 0;
   readonly #spare: CanvasRenderingContext2D[] = [];
 
@@ -72,7 +74,10 @@ export class Tiles {
   /** From now on tiles are painted at that scale. */
   retarget(scale: number): void {
     if (scale !== this.#target) {
-      this.#fallback = this.#target;
+      if (this.#usable) {
+        this.#fallback = this.#target;
+      }
+      this.#usable = false;
       this.#target = scale;
     }
   }
@@ -148,6 +153,7 @@ export class Tiles {
       changed.push(tile);
     }
     if (shown) {
+      this.#usable = true;
       this.#fallback = 0;
     }
     this.#evict();
@@ -339,8 +345,8 @@ function placeOf(projection: Projection, tile: Tile): Box {
 /** The cells of a level that show, and a ring around them; nearest to the middle first. */
 function cellsOf(projection: Projection, scale: number): Cell[] {
   const side = (TILE * projection.scale) / scale;
-  // A level so much finer than the view that it would take a thousand tiles is of no use.
-  if (!(side >= 16)) {
+  // A level so much finer than the view that it would take thousands of tiles is of no use.
+  if (!(side >= 64)) {
     return [];
   }
   const column0 = Math.floor(-projection.originX / side);

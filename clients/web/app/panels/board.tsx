@@ -96,7 +96,9 @@ function obeyChoices(state: AppState, paper: Paper): void {
   follow();
   dark.addEventListener("change", follow);
   effect(() => {
-    paper.mode = choices.mode.value;
+    // Where nothing can be drawn there are no tools either: a finger moves the board.
+    const idle = state.locked.value !== null || state.watching.value;
+    paper.mode = idle ? "hand" : choices.mode.value;
     const { rgba, width } = choices.nib;
     paper.rgba = rgba;
     paper.width = width;
@@ -120,7 +122,10 @@ function obeyChoices(state: AppState, paper: Paper): void {
 /** Closing the page is only in the way where it would lose ink. */
 function guardUnsent(state: AppState): void {
   addEventListener("beforeunload", (event) => {
-    if (state.unsent.value > 0 && !state.durable.value) event.preventDefault();
+    if (state.unsent.value === 0 || state.durable.value) return;
+    event.preventDefault();
+    // Safari asks only when it is told in the old way.
+    event.returnValue = "";
   });
 }
 
@@ -152,9 +157,10 @@ function actionsOf(state: AppState, paper: Paper): MenuActions {
 /** Back from the time-lapse, to what one saw before. */
 function endFilm(state: AppState, paper: Paper, projector: Projector): void {
   const client = state.client.value;
+  const shown = projector.projection.value.kind === "ready";
   projector.end();
   state.projector.value = null;
-  if (client === null) return;
+  if (client === null || !shown) return;
   paper.show(client.board, client);
   paper.setView(projector.viewBefore);
 }

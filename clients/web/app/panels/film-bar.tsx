@@ -1,5 +1,5 @@
 /** The film bar: the time-lapse's controls, in the toolbar's place. */
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { clockWords } from "./film-clock.ts";
 import { PauseIcon, PlayIcon } from "./icons.tsx";
 import { IconButton } from "./parts.tsx";
@@ -10,6 +10,8 @@ const STEP_MS = 50;
 
 export function FilmBar({ projector, onEnd }: { readonly projector: Projector; readonly onEnd: () => void }) {
   const projection = projector.projection.value;
+  const own = useRef<HTMLElement>(null);
+  useEffect(() => own.current?.focus({ preventScroll: true }), []);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
       if (event.key === "Escape") onEnd();
@@ -23,7 +25,7 @@ export function FilmBar({ projector, onEnd }: { readonly projector: Projector; r
     return () => removeEventListener("keydown", keys);
   }, [projector, onEnd]);
   return (
-    <section class={`film-bar surface ${projection.kind}`} aria-label="Time-lapse">
+    <section ref={own} tabIndex={-1} class={`film-bar surface ${projection.kind}`} aria-label="Time-lapse">
       {projection.kind === "ready" ? <Controls projector={projector} /> : <Waiting projector={projector} />}
       <button type="button" class="button primary" onClick={onEnd}>
         Done

@@ -106,7 +106,15 @@ export function Refused(props: { readonly state: AppState; readonly newBoard: ()
       <p>{refusal.text}</p>
       <div class="actions">
         {refusal.remedies.includes("retry") && (
-          <button type="button" class="button" onClick={() => location.reload()}>
+          <button
+            type="button"
+            class="button"
+            onClick={() => {
+              // Without a client, the page itself did not get far enough.
+              if (state.client.value === null) location.reload();
+              else state.client.value.retry();
+            }}
+          >
             Try again
           </button>
         )}

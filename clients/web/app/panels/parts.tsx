@@ -1,6 +1,6 @@
 /** Parts: the buttons, choices and small panels that the rest is made of. */
 import type { ComponentChildren, RefObject } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** A round-cornered button with an icon, 44 px at least. */
 export function IconButton(props: {
@@ -48,7 +48,11 @@ export function Choice(props: {
         aria-label={label}
         checked={props.checked}
         onChange={props.onPick}
-        onClick={props.onPick}
+        onClick={(event) => {
+          props.onPick();
+          // Picked by pointer: keys go to the board again, so that the space bar moves it.
+          if (event.detail > 0) event.currentTarget.blur();
+        }}
       />
       <span class="face">{props.children}</span>
     </label>
@@ -69,7 +73,7 @@ export function Popover(props: {
   const own = useRef<HTMLDivElement>(null);
   const close = useRef(props.onClose);
   close.current = props.onClose;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     own.current?.focus({ preventScroll: true });
     const outside = (event: Event) => {
@@ -106,7 +110,7 @@ export function Dialog(props: {
   readonly children: ComponentChildren;
 }) {
   const own = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     own.current?.showModal();
     // Not the first button: what is read out first is the title, and no key press answers by accident.

@@ -133,47 +133,22 @@ function run(command: Command, state: AppState, paper: Paper): void {
 function takesKeys(target: EventTarget | null, key: string): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target instanceof HTMLInputElement) {
-    // A radio wants arrows only, and space only if it is not chosen yet.
-    if (target.type === "radio") return key.startsWith("Arrow") || (key === " " && !target.checked);
+    if (target.type === "radio") return key.startsWith("Arrow");
     return target.type !== "color";
   }
-  if (target instanceof HTMLButtonElement || target instanceof HTMLAnchorElement) return key === " ";
   return target.isContentEditable || target instanceof HTMLTextAreaElement;
 }
 
-/** Listens to the page's keys from now on. Returns how to end that. */
+/** Listens to the page's keys from now on; the space bar is the stage's own. Returns how to end that. */
 export function listenToKeys(state: AppState, paper: Paper): () => void {
-  /** The mode to go back to when the space bar is let go. */
-  let held: Mode | null = null;
-  const release = () => {
-    if (held !== null) state.choices.mode.value = held;
-    held = null;
-  };
   const down = (event: KeyboardEvent) => {
     if (event.defaultPrevented || event.isComposing || state.dialog.value !== null) return;
     if (takesKeys(event.target, event.key) || state.watching.value) return;
-    if (event.key === " ") {
-      event.preventDefault();
-      if (held === null && !event.repeat) {
-        held = state.choices.mode.value;
-        state.choices.mode.value = "hand";
-      }
-      return;
-    }
     const command = commandOf(event);
     if (command === null) return;
     event.preventDefault();
     run(command, state, paper);
   };
-  const up = (event: KeyboardEvent) => {
-    if (event.key === " ") release();
-  };
   addEventListener("keydown", down);
-  addEventListener("keyup", up);
-  addEventListener("blur", release);
-  return () => {
-    removeEventListener("keydown", down);
-    removeEventListener("keyup", up);
-    removeEventListener("blur", release);
-  };
+  return () => removeEventListener("keydown", down);
 }

@@ -17,6 +17,9 @@ export const GRACE_MS = 1_500;
 /** A board with fewer records than this is there before a progress bar could be read. */
 export const LARGE_BOARD = 400;
 
+/** What the client says of a network that is away; "Offline" says as much. */
+const UNREACHABLE = "the server cannot be reached";
+
 /** `since`: when `unsent` last became 0, or last stopped being 0. */
 export function savingOf(unsent: number, since: number, now: number): Saving {
   const lasted = now - since;
@@ -62,12 +65,11 @@ export interface Notice {
 export function offlineNotice(state: State, unsent: number, durable: boolean, now: number): Notice | null {
   if (state.kind !== "offline") return null;
   const title = state.draining ? "The server is restarting" : "Offline";
-  return {
-    tone: "warn",
-    title,
-    text: `${keptWords(unsent, durable)} ${againWords(state.retryAt, now)}`,
-    retry: true,
-  };
+  // Not only networks keep one out: a board may have as many people as it takes.
+  const plain = state.draining || state.why === UNREACHABLE;
+  const why = plain ? [] : [sentence(state.why, UNREACHABLE)];
+  const text = [...why, keptWords(unsent, durable), againWords(state.retryAt, now)].join(" ");
+  return { tone: "warn", title, text, retry: true };
 }
 
 function keptWords(unsent: number, durable: boolean): string {

@@ -1,4 +1,5 @@
 /** The page on which the stage is tried alone: a picture in memory stands for the client. */
+
 import { Stage, toPng, toSvg } from "../../../app/canvas/stage.ts";
 import {
   type Change,
@@ -9,11 +10,13 @@ import {
   type StrokeName,
   type Style,
 } from "../../../src/index.ts";
+import { differing, fill, inked, pixels, play } from "./play.ts";
 
-const STEP = 2;
+/** Values that are places. */
+const PLACES = 2;
 
 /** A picture that is drawn on by hand and by the test. */
-class Sheet implements Picture {
+export class Sheet implements Picture {
   readonly all: Stroke[] = [];
   readonly calls: string[] = [];
   readonly #listeners = new Set<(change: Change) => void>();
@@ -106,9 +109,9 @@ class Sheet implements Picture {
     this.tell({ vanished });
   }
   #append({ values, channels }: Stroke, points: readonly number[]): void {
-    const step = STEP + (channels & Channel.PRESSURE ? 1 : 0) + (channels & Channel.TILT ? 2 : 0);
+    const step = PLACES + (channels & Channel.PRESSURE ? 1 : 0) + (channels & Channel.TILT ? 2 : 0);
     for (const point of points) {
-      values.push(point + (values.length % step < STEP ? (values[values.length - step] ?? 0) : 0));
+      values.push(point + (values.length % step < PLACES ? (values[values.length - step] ?? 0) : 0));
     }
   }
 }
@@ -118,15 +121,30 @@ if (!host) {
   throw new Error("no host");
 }
 const notes: string[] = [];
-const stage = new Stage({
+const options = {
   host,
   onView: () => {},
   onForbidden: () => notes.push("forbidden"),
   onPen: () => notes.push("pen"),
-});
-const sheet = new Sheet();
-
-const tools = { stage, sheet, notes, toPng, toSvg };
+};
+const tools = {
+  stage: new Stage(options),
+  sheet: new Sheet(),
+  notes,
+  toPng,
+  toSvg,
+  play,
+  fill,
+  pixels,
+  differing,
+  inked,
+  /** Another stage in the place of the first, as in a window that joins late. */
+  again(): Stage {
+    tools.stage.destroy();
+    tools.stage = new Stage(options);
+    return tools.stage;
+  },
+};
 declare global {
   interface Window {
     tried: typeof tools;

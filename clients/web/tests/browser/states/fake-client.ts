@@ -13,7 +13,7 @@ import {
   type Style,
 } from "../../../src/index.ts";
 
-type Listener = (value: never) => void;
+type Listeners = { readonly [K in keyof ClientEvents]: Set<(value: ClientEvents[K]) => void> };
 
 /** Who one is in every state. */
 export const OWN_ID = 7;
@@ -29,7 +29,16 @@ export class FakeClient implements Relay {
   canRedo = false;
   readonly board = new Board();
   readonly log: LogRecord[] = [];
-  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #listeners: Listeners = {
+    state: new Set(),
+    unsent: new Set(),
+    refused: new Set(),
+    participants: new Set(),
+    pointer: new Set(),
+    history: new Set(),
+    welcome: new Set(),
+    durable: new Set(),
+  };
   #stroke = 0;
   #n = 0;
 
@@ -39,14 +48,13 @@ export class FakeClient implements Relay {
   }
 
   on<K extends keyof ClientEvents>(event: K, listener: (value: ClientEvents[K]) => void): () => void {
-    const own = (value: never) => listener(value);
-    const set = this.#listeners.get(event) ?? new Set();
-    this.#listeners.set(event, set.add(own));
-    return () => set.delete(own);
+    const listeners: Set<(value: ClientEvents[K]) => void> = this.#listeners[event];
+    listeners.add(listener);
+    return () => listeners.delete(listener);
   }
 
   tell<K extends keyof ClientEvents>(event: K, value: ClientEvents[K]): void {
-    for (const listener of this.#listeners.get(event) ?? []) listener(value as never);
+    for (const listener of this.#listeners[event]) listener(value);
   }
 
   setState(state: State): void {

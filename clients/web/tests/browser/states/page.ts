@@ -24,4 +24,4 @@ const state = await showBoard({
   openClient: async () => client,
 });
 STATES[name]?.(client, state);
-Object.assign(globalThis, { fake: { client, state, names: Object.keys(STATES) } });
+Object.assign(globalThis, { fake: { client, state, states: STATES } });

@@ -39,7 +39,12 @@ function inCompany(then: Arrange): Arrange {
 
 function offline(client: FakeClient, unsent: number, draining = false): void {
   client.setUnsent(unsent);
-  client.setState({ kind: "offline", why: "The network is away", retryAt: Date.now() + 12_400, draining });
+  client.setState({
+    kind: "offline",
+    why: "the server cannot be reached",
+    retryAt: Date.now() + 12_400,
+    draining,
+  });
 }
 
 export const STATES: Readonly<Record<string, Arrange>> = {

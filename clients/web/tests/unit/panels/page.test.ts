@@ -268,8 +268,9 @@ describe("in time", () => {
   test("refused draws become one toast", () => {
     const { state, client } = page();
     for (let i = 0; i < 5; i++) client.tell("refused", { code: "too_large", message: "" });
+    client.tell("refused", { code: "pointless", message: "what it needs was refused" });
     expect(state.toasts.shown.value.map(({ text }) => text)).toEqual([
-      "5 changes were not kept: too large for one stroke.",
+      "6 changes were not kept: too large for one stroke.",
     ]);
   });
 
@@ -291,7 +292,11 @@ describe("in time", () => {
     const state = new AppState("room", choices);
     state.attach(client);
     expect(state.blank.value).toBe(false);
+    client.setState({ kind: "offline", why: "away", retryAt: 0, draining: false });
+    expect(state.blank.value).toBe(false);
     client.setState({ kind: "live", transport: "websocket" });
+    expect(state.blank.value).toBe(true);
+    client.setState({ kind: "offline", why: "away", retryAt: 0, draining: false });
     expect(state.blank.value).toBe(true);
     client.begin({ tool: 0, rgba: 0xff, width: 16 }, 0, [0, 0]);
     expect(state.blank.value).toBe(false);

@@ -42,10 +42,14 @@ describe("offline", () => {
   test("tells how much is unsent and when it goes on", () => {
     expect(statusOf(OFFLINE, "saving", 12).word).toBe("Offline · 12 unsent");
     expect(statusOf(OFFLINE, "saved", 0).word).toBe("Offline");
+    const unreachable: State = { ...OFFLINE, why: "the server cannot be reached" };
+    expect(offlineNotice(unreachable, 0, true, 2_000)?.text).toBe(
+      "You can keep drawing. Trying again in 8 s.",
+    );
     const notice = offlineNotice(OFFLINE, 1, true, 2_000);
-    expect(notice?.text).toBe("1 change is kept on this device. Trying again in 8 s.");
+    expect(notice?.text).toBe("The network is away. 1 change is kept on this device. Trying again in 8 s.");
     expect(offlineNotice(OFFLINE, 2, true, 9_900)?.text).toBe(
-      "2 changes are kept on this device. Trying again…",
+      "The network is away. 2 changes are kept on this device. Trying again…",
     );
   });
 
@@ -56,7 +60,9 @@ describe("offline", () => {
 
   test("is told only when offline", () => {
     expect(offlineNotice(LIVE, 0, true, 0)).toBeNull();
-    expect(offlineNotice({ ...OFFLINE, draining: true }, 0, true, 0)?.title).toBe("The server is restarting");
+    const draining = offlineNotice({ ...OFFLINE, draining: true }, 0, true, 0);
+    expect(draining?.title).toBe("The server is restarting");
+    expect(draining?.text).not.toContain("network");
   });
 });
 
