@@ -374,7 +374,7 @@ describe("a mouse", () => {
     expect(calls.filter((call) => call !== "erase")).toHaveLength(2);
   });
 
-  test("draws nothing where that is not allowed, and says so once per try", async () => {
+  test("draws nothing where that is not allowed, and says so once per try, but not to who pinches", async () => {
     const tab = await open();
     const { page } = tab;
     await show(tab);
@@ -387,6 +387,16 @@ describe("a mouse", () => {
     await page.mouse.up();
     expect(await strokes(tab)).toEqual([]);
     expect(await page.evaluate(() => window.tried.notes)).toEqual(["forbidden"]);
+    await touch(tab, "touchStart", [400, 350]);
+    await touch(tab, "touchStart", [400, 350], [600, 350]);
+    await touch(tab, "touchMove", [380, 350], [620, 350]);
+    await touch(tab, "touchEnd");
+    expect(await page.evaluate(() => window.tried.notes)).toEqual(["forbidden"]);
+    await touch(tab, "touchStart", [400, 350]);
+    await touch(tab, "touchMove", [450, 350]);
+    await touch(tab, "touchEnd");
+    expect(await strokes(tab)).toEqual([]);
+    expect(await page.evaluate(() => window.tried.notes)).toEqual(["forbidden", "forbidden"]);
   });
 });
 
