@@ -198,6 +198,7 @@ export class Scene {
     if (play) {
       shape.reveal.push(shape.total, now);
       this.lifted.add(shape);
+      this.#listener.moved(emptyBox());
       return;
     }
     shape.reveal.jump(shape.total, now);

@@ -13,7 +13,6 @@ export class Surface {
   constructor(host: HTMLElement) {
     this.#host = host;
     Object.assign(host.style, {
-      position: getComputedStyle(host).position === "static" ? "relative" : host.style.position,
       overflow: "hidden",
       touchAction: "none",
       userSelect: "none",

@@ -1,0 +1,57 @@
+/** Questions: the confirmation before clearing, and the sheet of keyboard shortcuts. */
+import type { AppState } from "../app-state.ts";
+import { Dialog } from "./parts.tsx";
+import { SHORTCUTS } from "./shortcuts.ts";
+
+export function ClearDialog({ state }: { readonly state: AppState }) {
+  const close = () => {
+    state.dialog.value = null;
+  };
+  return (
+    <Dialog title="Clear the board?" class="question" onClose={close}>
+      <p>All ink goes away, for everyone here. You can undo it.</p>
+      <div class="actions">
+        <button type="button" class="button" onClick={close}>
+          Cancel
+        </button>
+        <button
+          type="button"
+          class="button danger"
+          onClick={() => {
+            close();
+            state.clear();
+          }}
+        >
+          Clear board
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+export function HelpDialog({ state }: { readonly state: AppState }) {
+  const close = () => {
+    state.dialog.value = null;
+  };
+  return (
+    <Dialog title="Keyboard shortcuts" class="help" onClose={close}>
+      <dl>
+        {SHORTCUTS.map(({ keys, does }) => (
+          <div key={does}>
+            <dt>{does}</dt>
+            <dd>
+              {keys.map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <div class="actions">
+        <button type="button" class="button" onClick={close}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}
