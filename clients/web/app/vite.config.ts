@@ -1,3 +1,4 @@
+/** The build of the board: its page first, its list of files for the service worker. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
