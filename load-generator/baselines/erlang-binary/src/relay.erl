@@ -18,17 +18,21 @@ start() ->
 %% The parent of all that is started, so that it ends with any of them, and the program with it.
 main() ->
     process_flag(trap_exit, true),
-    listen(),
-    receive
-        {'EXIT', _, Reason} ->
-            io:format(standard_error, "ended: ~p~n", [Reason]),
-            erlang:halt(1)
+    try listen() of
+        _ -> receive {'EXIT', _, Reason} -> give_up(Reason) end
+    catch
+        _:Reason -> give_up(Reason)
     end.
+
+give_up(Reason) ->
+    io:format(standard_error, "ended: ~p~n", [Reason]),
+    erlang:halt(1).
 
 listen() ->
     {Host, RedisPort} = redis_address(argument(redis, "redis://127.0.0.1:6379")),
     Redis = [begin {ok, Pid} = eredis:start_link(Host, RedisPort), Pid end || _ <- lists:seq(1, ?REDIS_CONNECTIONS)],
     persistent_term:put(redis, list_to_tuple(Redis)),
+    {ok, <<"PONG">>} = redis(["PING"]),
     ok = bell:start(),
     {ok, Server} = mochiweb_http:start([{name, ?MODULE},
                                         {ip, {127, 0, 0, 1}},
