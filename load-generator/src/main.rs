@@ -1,0 +1,95 @@
+//! `inkrelay-load`: puts load on a relay, and shows what became of it.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use inkrelay_load::report::summary::summary;
+use inkrelay_load::report::{Report, html};
+use inkrelay_load::run::Failure;
+use inkrelay_load::scenario::Scenario;
+use inkrelay_load::target::bare;
+
+/// Puts load on a relay, checks every record that every reader gets, and tells what it cost.
+///
+/// Draws are sent on schedule whatever becomes of those before, and latency counts from when a draw was due, so that
+/// a server that stalls cannot hide. Ends with 1 when anything was lost, repeated, out of order or changed.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Scenario(Scenario),
+    /// Shows several runs side by side in one page
+    ///
+    /// Example: inkrelay-load report a/report.json b/report.json --out both.html
+    #[command(verbatim_doc_comment)]
+    Report {
+        /// As runs write them
+        #[arg(required = true)]
+        reports: Vec<PathBuf>,
+        /// The page
+        #[arg(long, default_value = "report.html", value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// The server of `floor`: copies what the drawer sends to all readers
+    BareLoop {
+        /// Where it listens
+        #[arg(long, default_value = "127.0.0.1:0")]
+        listen: String,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("inkrelay-load: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether every promise was kept.
+fn run(command: Command) -> Result<bool, Failure> {
+    match command {
+        Command::Scenario(scenario) => {
+            let common = scenario.common();
+            // Less than asked for shows when connections fail.
+            let _ = rlimit::increase_nofile_limit(u64::MAX);
+            let threads = common.threads.max(1);
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+            let report = runtime.block_on(scenario.run(threads))?;
+            print!("{}", summary(&report));
+            if let Some(folder) = &common.out {
+                report.write(folder)?;
+                println!("  {}", folder.join("report.html").display());
+            }
+            Ok(report.is_good())
+        }
+        Command::Report { reports, out } => {
+            let reports: Vec<Report> =
+                reports.iter().map(|path| Report::read(path)).collect::<Result<_, _>>()?;
+            std::fs::write(&out, html::page(&reports))?;
+            for report in &reports {
+                print!("{}", summary(report));
+            }
+            println!("{}", out.display());
+            Ok(true)
+        }
+        Command::BareLoop { listen } => {
+            let listener = TcpListener::bind(listen)?;
+            println!("The bare loop listens on http://{}", listener.local_addr()?);
+            bare::serve(&listener)?;
+            Ok(true)
+        }
+    }
+}

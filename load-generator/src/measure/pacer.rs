@@ -1,0 +1,279 @@
+//! The pacer: says when draws are due, whatever becomes of those before.
+//!
+//! One thread sleeps until the next draw of any lane is due and releases it. The runtime's own timers are as coarse
+//! as a millisecond, which is longer than a relay takes. Whoever takes a draw late, since the draw before waited
+//! for its answer, still counts from when it was due: a server that stalls cannot hide.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use crate::measure::recorder::Clock;
+
+/// How long the thread sleeps at once, so that it notices a stop.
+const NAP: Duration = Duration::from_millis(100);
+/// Draws a second of a pen that moves: one in each frame of a display.
+const PEN_HZ: u64 = 60;
+
+/// How draws follow each other.
+#[derive(Clone, Debug)]
+pub enum Pace {
+    /// One every so many nanoseconds.
+    Steady {
+        /// Between two.
+        interval_ns: u64,
+        /// How many in all.
+        count: u64,
+    },
+    /// As fast as they are answered. They are due when they are taken.
+    Max {
+        /// How many in all.
+        count: u64,
+    },
+    /// As a person draws: strokes of half a second to two, with 60 draws a second, and pauses between them.
+    Person {
+        /// Other numbers draw at other times.
+        seed: u64,
+        /// For how long.
+        seconds: u64,
+    },
+}
+
+impl Pace {
+    /// At a rate of draws a second.
+    pub fn steady(per_second: f64, count: u64) -> Self {
+        Self::Steady { interval_ns: (1e9 / per_second.max(1e-6)) as u64, count }
+    }
+
+    /// About how many draws it has in all.
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Steady { count, .. } | Self::Max { count } => *count,
+            Self::Person { .. } => Due::new(self.clone()).count() as u64,
+        }
+    }
+}
+
+/// The moments of a pace, in microseconds from its start; none for one that has no schedule.
+#[derive(Debug)]
+struct Due {
+    pace: Pace,
+    next: u64,
+    at_ns: u64,
+    stroke_left: u64,
+    random: u64,
+}
+
+impl Due {
+    fn new(pace: Pace) -> Self {
+        let random = if let Pace::Person { seed, .. } = pace { seed } else { 0 };
+        let mut due = Self { pace, next: 0, at_ns: 0, stroke_left: 0, random };
+        if let Pace::Person { .. } = due.pace {
+            due.at_ns = due.between(0, 2_000) * 1_000_000;
+            due.stroke_left = due.between(30, 120);
+        }
+        due
+    }
+
+    /// Splitmix64 (Steele, Lea and Flood 2014): the same run again has the same pauses.
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        low + (z ^ (z >> 31)) % (high - low)
+    }
+}
+
+impl Iterator for Due {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        match self.pace {
+            Pace::Max { .. } => None,
+            Pace::Steady { interval_ns, count } => {
+                let index = self.next;
+                self.next += 1;
+                (index < count).then(|| (u128::from(index) * u128::from(interval_ns) / 1000) as u64)
+            }
+            Pace::Person { seconds, .. } => {
+                let due = self.at_ns / 1000;
+                if self.stroke_left > 0 {
+                    self.stroke_left -= 1;
+                    self.at_ns += 1_000_000_000 / PEN_HZ;
+                } else {
+                    self.at_ns += self.between(300, 3_000) * 1_000_000;
+                    self.stroke_left = self.between(30, 120);
+                }
+                (due < seconds * 1_000_000).then_some(due)
+            }
+        }
+    }
+}
+
+/// Draws that are due, for one drawer or several that share them. Holds at most what its pace has in all.
+#[derive(Debug)]
+pub struct Lane {
+    pace: Pace,
+    due: Mutex<VecDeque<u64>>,
+    released: Semaphore,
+    taken: AtomicU64,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Lane {
+    /// Waits for the next draw and returns when it is or was due, in the clock's microseconds; `None` at the end.
+    pub async fn next(&self, clock: Clock) -> Option<u64> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return None;
+        }
+        if let Pace::Max { count } = self.pace {
+            return (self.taken.fetch_add(1, Ordering::Relaxed) < count).then(|| clock.now_us());
+        }
+        self.released.acquire().await.ok()?.forget();
+        if self.stopped.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.due.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// Whether there is no schedule: then the next draw waits for the answer to the last.
+    pub const fn is_as_fast_as_answered(&self) -> bool {
+        matches!(self.pace, Pace::Max { .. })
+    }
+
+    /// Drawers that share a lane at most; each is woken once at its end.
+    const DRAWERS_MAX: usize = 1 << 16;
+}
+
+/// All lanes of a run.
+#[derive(Debug)]
+pub struct Lanes {
+    /// In the order of their paces.
+    pub lanes: Vec<Arc<Lane>>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Lanes {
+    /// Makes a lane of each pace.
+    pub fn new(paces: Vec<Pace>) -> Self {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let lane = |pace| {
+            Arc::new(Lane {
+                pace,
+                due: Mutex::default(),
+                released: Semaphore::new(0),
+                taken: AtomicU64::new(0),
+                stopped: stopped.clone(),
+            })
+        };
+        Self { lanes: paces.into_iter().map(lane).collect(), stopped: stopped.clone() }
+    }
+
+    /// Begins to release draws, the first ones at `begin_us` of the clock.
+    ///
+    /// # Errors
+    /// When the system has no thread for it.
+    pub fn start(&self, clock: Clock, begin_us: u64) -> std::io::Result<()> {
+        let (lanes, stopped) = (self.lanes.clone(), self.stopped.clone());
+        let work = move || release(&lanes, &stopped, clock, begin_us);
+        std::thread::Builder::new().name("pacer".to_owned()).spawn(work).map(drop)
+    }
+
+    /// What is not due yet never will be.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        for lane in &self.lanes {
+            lane.released.add_permits(Lane::DRAWERS_MAX);
+        }
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+fn release(lanes: &[Arc<Lane>], stopped: &AtomicBool, clock: Clock, begin_us: u64) {
+    let mut schedules: Vec<Due> = lanes.iter().map(|lane| Due::new(lane.pace.clone())).collect();
+    let mut heap = BinaryHeap::new();
+    for (index, schedule) in schedules.iter_mut().enumerate() {
+        match schedule.next() {
+            Some(due) => heap.push(Reverse((begin_us + due, index))),
+            None => lanes[index].released.add_permits(Lane::DRAWERS_MAX),
+        }
+    }
+    while let Some(Reverse((due, index))) = heap.pop() {
+        loop {
+            if stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            let wait = clock.at(due).saturating_duration_since(Instant::now());
+            if wait.is_zero() {
+                break;
+            }
+            std::thread::sleep(wait.min(NAP));
+        }
+        let lane = &lanes[index];
+        lane.due.lock().unwrap_or_else(PoisonError::into_inner).push_back(due);
+        lane.released.add_permits(1);
+        match schedules[index].next() {
+            Some(due) => heap.push(Reverse((begin_us + due, index))),
+            // Those who wait find nothing, and know that it is the end.
+            None => lane.released.add_permits(Lane::DRAWERS_MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_pace_does_not_drift() {
+        let due: Vec<u64> = Due::new(Pace::steady(55.0, 198_000)).collect();
+        assert_eq!(due.len(), 198_000);
+        // An hour at 3,300 a minute, to the millisecond.
+        assert!((due[197_999] as i64 - 3_599_981_818).abs() < 1000, "{}", due[197_999]);
+    }
+
+    #[test]
+    fn a_person_draws_and_pauses() {
+        let due: Vec<u64> = Due::new(Pace::Person { seed: 7, seconds: 60 }).collect();
+        assert!(due.is_sorted());
+        let pauses = due.windows(2).filter(|pair| pair[1] - pair[0] > 250_000).count();
+        assert!((10..60).contains(&pauses), "{pauses} pauses in a minute");
+        assert!((600..3000).contains(&due.len()), "{} draws in a minute", due.len());
+    }
+
+    #[tokio::test]
+    async fn a_lane_ends_for_all_who_share_it() {
+        let lanes = Lanes::new(vec![Pace::steady(10_000.0, 20), Pace::Max { count: 3 }]);
+        let clock = Clock::start();
+        lanes.start(clock, clock.now_us()).unwrap();
+        let mut drawers = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let lane = lanes.lanes[0].clone();
+            drawers.spawn(async move {
+                let mut taken = Vec::new();
+                while let Some(due) = lane.next(clock).await {
+                    assert!(clock.now_us() >= due);
+                    taken.push(due);
+                }
+                taken
+            });
+        }
+        let mut all = drawers.join_all().await.concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 20);
+        for _ in 0..3 {
+            assert!(lanes.lanes[1].next(clock).await.is_some());
+        }
+        assert_eq!(lanes.lanes[1].next(clock).await, None);
+    }
+}

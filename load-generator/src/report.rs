@@ -1,0 +1,134 @@
+//! The report of a run: what is kept as JSON, and from which everything that people see is made.
+
+pub mod chart;
+pub mod html;
+pub mod summary;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::checker::Breaches;
+use crate::measure::ledger::Tally;
+use crate::measure::recorder::Quantiles;
+use crate::measure::watcher::{CoreSecond, ProcessSecond, ProcessWhole};
+
+/// One second of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Second {
+    /// Its end, in seconds since the run began.
+    pub at_s: f64,
+    /// Draws handed to the server.
+    pub sent: u64,
+    /// Records that readers got.
+    pub delivered: u64,
+    /// From when a draw was due to a reader that has it, by when it arrived.
+    pub delivery: Quantiles,
+    /// From when a draw was due to its ack.
+    pub ack: Quantiles,
+    /// Processes, as in [`Report::processes`].
+    pub processes: Vec<ProcessSecond>,
+    /// Cores of the machine.
+    pub cores: Vec<CoreSecond>,
+}
+
+/// Latencies over a whole run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// In microseconds.
+    pub quantiles: Quantiles,
+    /// Pairs of a quantile and microseconds.
+    pub curve: Vec<(f64, u64)>,
+}
+
+/// Something that only one scenario measures.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figure {
+    /// What.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Of what.
+    pub unit: String,
+}
+
+impl Figure {
+    /// A value with its unit.
+    pub fn new(name: impl Into<String>, value: f64, unit: impl Into<String>) -> Self {
+        Self { name: name.into(), value, unit: unit.into() }
+    }
+}
+
+/// A whole run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    /// Which scenario.
+    pub scenario: String,
+    /// Which server, over what.
+    pub target: String,
+    /// What it was called with, in the order of names.
+    pub options: BTreeMap<String, String>,
+    /// Where it ran.
+    pub machine: String,
+    /// When it began, in milliseconds since 1970.
+    pub began_unix_ms: u64,
+    /// From the first draw to the last record, in seconds.
+    pub took_s: f64,
+    /// What became of the draws.
+    pub tally: Tally,
+    /// Records that readers got.
+    pub delivered: u64,
+    /// From when a draw was due to a reader that has it.
+    pub delivery: Latency,
+    /// From when a draw was due to its ack.
+    pub ack: Latency,
+    /// Each second.
+    pub seconds: Vec<Second>,
+    /// The server first, the generator last.
+    pub processes: Vec<ProcessWhole>,
+    /// What only this scenario measures.
+    pub figures: Vec<Figure>,
+    /// Connections that broke, and why the first of them did.
+    pub broken: (u64, Option<String>),
+    /// Broken promises.
+    pub breaches: Breaches,
+    /// Other reasons for which the run failed, in plain words.
+    pub failures: Vec<String>,
+    /// What to bear in mind when reading it.
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    /// Whether every promise was kept.
+    pub fn is_good(&self) -> bool {
+        self.breaches.is_empty() && self.failures.is_empty()
+    }
+
+    /// The name of a run among others.
+    pub fn title(&self) -> String {
+        match self.options.get("label") {
+            Some(label) => label.clone(),
+            None => format!("{}, {}", self.scenario, self.target),
+        }
+    }
+
+    /// Writes `report.json` and `report.html` into a folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be written to.
+    pub fn write(&self, folder: &Path) -> std::io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join("report.json"), serde_json::to_vec_pretty(self)?)?;
+        std::fs::write(folder.join("report.html"), html::page(std::slice::from_ref(self)))
+    }
+
+    /// Reads a `report.json`.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is something else.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}

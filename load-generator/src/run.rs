@@ -1,0 +1,429 @@
+//! A run: puts drawers and readers into rooms, lets the schedule loose, and compares at the end.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::measure::mark::{Ink, Mark};
+use crate::measure::pacer::{Lane, Lanes, Pace};
+use crate::measure::recorder::Clock;
+use crate::measure::watcher::machine;
+use crate::measure::{Answers, Breaches, Checker, Ledger};
+use crate::report::{Latency, Report};
+use crate::sampler::{Live, Sampler};
+use crate::target::{ANSWER_TIMEOUT, Arrived, Broken, Drawer, Reader, Target};
+
+/// Connections that are made at the same time.
+pub const CONNECTING_MAX: usize = 64;
+/// Rooms that are read again at the same time at the end.
+const AUDITS_MAX: usize = 16;
+/// Between looks at whether all is there.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a reader waits before it connects again.
+const RECONNECT_WAIT: Duration = Duration::from_millis(100);
+/// How long nothing may come for what is unknown to count as not coming.
+const QUIET: Duration = Duration::from_secs(1);
+/// How long a fresh reader that has everything waits for what should not come.
+const AFTERMATH: Duration = Duration::from_millis(200);
+/// From when everyone is connected to the first draw, in microseconds.
+const LEAD_US: u64 = 100_000;
+
+/// What ends a run before it has a report.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// One room of a run.
+#[derive(Clone, Debug)]
+pub struct Room {
+    /// Its name.
+    pub name: String,
+    /// Readers in it.
+    pub readers: usize,
+    /// Who draws: a pace, and how many connections share it.
+    pub drawing: Vec<(Pace, u16)>,
+}
+
+/// Which load.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenario's name.
+    pub scenario: &'static str,
+    /// All rooms.
+    pub rooms: Vec<Room>,
+    /// When all readers reconnect at once, in seconds after the first draw.
+    pub storms_s: Vec<f64>,
+}
+
+/// What all runs of one call share.
+#[derive(Clone)]
+pub struct Setup {
+    /// The server.
+    pub target: Arc<dyn Target>,
+    /// What is watched: names and ids.
+    pub processes: Vec<(String, u32)>,
+    /// What is drawn.
+    pub ink: Arc<Vec<Ink>>,
+    /// What the report says it was called with.
+    pub options: BTreeMap<String, String>,
+    /// How long nothing may come before what is lacking counts as lost.
+    pub drain: Duration,
+    /// Threads of the runtime.
+    pub threads: usize,
+}
+
+/// A name for a room that no run had before.
+///
+/// # Errors
+/// When the system has no random numbers.
+pub fn fresh_room(scenario: &str) -> Result<String, Failure> {
+    Ok(format!("load-{scenario}-{:08x}", getrandom::u32()?))
+}
+
+impl Setup {
+    /// A report with what is known before the run.
+    pub fn report(&self, scenario: &str) -> Report {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Report {
+            scenario: scenario.to_owned(),
+            target: self.target.name(),
+            options: self.options.clone(),
+            machine: machine(),
+            began_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            ..Report::default()
+        }
+    }
+}
+
+/// What the tasks of a run share.
+struct Shared {
+    target: Arc<dyn Target>,
+    live: Arc<Live>,
+    connecting: Semaphore,
+    /// Draws that each reader has for the first time.
+    fresh: Vec<AtomicU64>,
+    stop: watch::Sender<bool>,
+    storm: watch::Sender<u64>,
+}
+
+/// One reader's place in the run.
+struct Seat {
+    /// Among all readers of the run.
+    index: usize,
+    room: String,
+    checker: Checker,
+}
+
+/// Runs a plan.
+///
+/// # Errors
+/// When drawers or readers cannot connect. What goes wrong later is in the report.
+pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
+    let clock = Clock::start();
+    let mut report = setup.report(plan.scenario);
+    let drawers: u64 =
+        plan.rooms.iter().flat_map(|room| &room.drawing).map(|(_, drawers)| u64::from(*drawers)).sum();
+    let drawers = u16::try_from(drawers).map_err(|_| "more than 65,535 drawers")?;
+    let ledger = Arc::new(Ledger::new(drawers)?);
+    let readers: usize = plan.rooms.iter().map(|room| room.readers).sum();
+    let live = Arc::new(Live::new(clock));
+    let shared = Arc::new(Shared {
+        target: setup.target.clone(),
+        live: live.clone(),
+        connecting: Semaphore::new(CONNECTING_MAX),
+        fresh: (0..readers).map(|_| AtomicU64::new(0)).collect(),
+        stop: watch::Sender::new(false),
+        storm: watch::Sender::new(0),
+    });
+    let rooms = seats(&plan, &ledger);
+
+    let mut reading = JoinSet::new();
+    let opened = Arc::new(Semaphore::new(0));
+    for (room, writers, seats) in &rooms {
+        for index in seats.clone() {
+            let name = format!("reader {}", index + 1);
+            let checker = Checker::new(name, room.clone(), ledger.clone(), writers.clone());
+            let seat = Seat { index, room: room.clone(), checker };
+            reading.spawn(read(shared.clone(), seat, opened.clone()));
+        }
+    }
+    tokio::select! {
+        all = opened.acquire_many(u32::try_from(readers)?) => drop(all?),
+        Some(ended) = reading.join_next(), if readers > 0 => {
+            ended??;
+            return Err("a reader ended before anything was drawn".into());
+        }
+    }
+
+    let paces: Vec<Pace> =
+        plan.rooms.iter().flat_map(|room| &room.drawing).map(|(pace, _)| pace.clone()).collect();
+    let total: u64 = paces.iter().map(Pace::count).sum();
+    let lanes = Lanes::new(paces);
+    let mut opening = JoinSet::new();
+    let (mut writer, mut lane) = (0, 0);
+    for room in &plan.rooms {
+        for (_, drawers) in &room.drawing {
+            for _ in 0..*drawers {
+                let answers = Answers::new(ledger.clone(), writer, live.ack.clone(), clock);
+                let drawing = Drawing {
+                    room: room.name.clone(),
+                    answers,
+                    lane: lanes.lanes[lane].clone(),
+                    ink: setup.ink.clone(),
+                    first_ink: usize::from(writer) * 7,
+                };
+                opening.spawn(open_drawer(shared.clone(), drawing));
+                writer += 1;
+            }
+            lane += 1;
+        }
+    }
+    let mut open = Vec::new();
+    while let Some(drawer) = opening.join_next().await {
+        open.push(drawer??);
+    }
+
+    let (sampler, unreadable) = Sampler::start(live.clone(), setup.processes.clone(), total);
+    report.warnings.extend(unreadable.into_iter().map(|name| format!("{name} cannot be watched")));
+    let begin_us = clock.now_us() + LEAD_US;
+    lanes.start(clock, begin_us)?;
+    let mut drawing: JoinSet<()> =
+        open.into_iter().map(|(drawer, drawing)| draw(shared.clone(), drawer, drawing)).collect();
+    let storms = tokio::spawn(storms(shared.clone(), plan.storms_s.clone(), begin_us));
+    loop {
+        tokio::select! {
+            ended = drawing.join_next() => match ended {
+                Some(ended) => ended?,
+                None => break,
+            },
+            _ = tokio::signal::ctrl_c(), if !lanes.is_stopped() => {
+                lanes.stop();
+                report.warnings.push("it was stopped before its end".to_owned());
+            }
+        }
+    }
+    drain(&shared, &ledger, &rooms, setup.drain).await;
+    storms.abort();
+    report.took_s = (live.newest_us.load(Ordering::Relaxed).saturating_sub(begin_us)) as f64 / 1e6;
+    let (seconds, processes) = sampler.stop().await;
+    shared.stop.send_replace(true);
+    while let Some(read) = reading.join_next().await {
+        report.breaches.merge(read??.finish());
+    }
+    audit(&shared, &ledger, &rooms, setup.drain, &mut report).await;
+
+    report.tally = ledger.tally(0..drawers);
+    report.delivered = live.delivered.load(Ordering::Relaxed);
+    report.delivery = latency(&live.delivery);
+    report.ack = latency(&live.ack);
+    report.seconds = seconds;
+    report.processes = processes;
+    report.broken = live.broken();
+    if !plan.storms_s.is_empty() {
+        live.reconnect_figures(&mut report);
+    }
+    live.judge_generator(&mut report, setup.threads);
+    Ok(report)
+}
+
+/// The whole of a recorder.
+pub fn latency(recorder: &crate::measure::Recorder) -> Latency {
+    let (quantiles, curve) = recorder.whole();
+    Latency { quantiles, curve }
+}
+
+/// The name of each room, its writers and its readers.
+type Rooms = Vec<(String, Range<u16>, Range<usize>)>;
+
+fn seats(plan: &Plan, ledger: &Ledger) -> Rooms {
+    let (mut writer, mut reader) = (0, 0);
+    let room = |room: &Room| {
+        let drawers: u16 = room.drawing.iter().map(|(_, drawers)| drawers).sum();
+        let writers = writer..writer + drawers;
+        let readers = reader..reader + room.readers;
+        (writer, reader) = (writers.end, readers.end);
+        debug_assert!(writer <= ledger.writers());
+        (room.name.clone(), writers, readers)
+    };
+    plan.rooms.iter().map(room).collect()
+}
+
+async fn read(shared: Arc<Shared>, mut seat: Seat, opened: Arc<Semaphore>) -> Result<Checker, Failure> {
+    let mut stop = shared.stop.subscribe();
+    let mut storm = shared.storm.subscribe();
+    let mut reader = open_reader(&shared, &seat.room, None).await?;
+    opened.add_permits(1);
+    let mut latencies = Vec::new();
+    let mut kicked_us = None;
+    loop {
+        let live = &shared.live;
+        let mut now_us = 0;
+        let mut take = |arrived: Arrived<'_>| {
+            if let Some(mark) = seat.checker.take(arrived) {
+                // One look at the clock for all that came in one piece.
+                if now_us == 0 {
+                    now_us = live.clock.now_us();
+                }
+                latencies.push(now_us.saturating_sub(mark.due_us));
+            }
+        };
+        let result = tokio::select! {
+            biased;
+            result = reader.next(&mut take) => result,
+            _ = stop.changed() => return Ok(seat.checker),
+            Ok(()) = storm.changed() => {
+                kicked_us = Some(live.clock.now_us());
+                Err(Broken::new("reconnecting"))
+            }
+        };
+        if !latencies.is_empty() {
+            live.on_records(seat.index, &latencies, now_us);
+            latencies.clear();
+            shared.fresh[seat.index].store(seat.checker.fresh(), Ordering::Relaxed);
+            if let Some(kicked_us) = kicked_us.take() {
+                live.reconnect.record(seat.index, &[now_us.saturating_sub(kicked_us)]);
+            }
+        }
+        let Err(broken) = result else { continue };
+        let mut wait = kicked_us.is_none();
+        if wait {
+            live.on_broken(&broken);
+        }
+        let place = reader.place();
+        drop(reader);
+        reader = loop {
+            if wait {
+                tokio::select! {
+                    () = sleep(RECONNECT_WAIT) => {}
+                    _ = stop.changed() => return Ok(seat.checker),
+                }
+            }
+            match open_reader(&shared, &seat.room, place.as_deref()).await {
+                Ok(reader) => break reader,
+                Err(broken) => live.on_broken(&broken),
+            }
+            wait = true;
+        };
+    }
+}
+
+async fn open_reader(shared: &Shared, room: &str, place: Option<&str>) -> Result<Box<dyn Reader>, Broken> {
+    let _connecting = shared.connecting.acquire().await.map_err(Broken::new)?;
+    shared.target.reader(room, place).await
+}
+
+/// One drawer's part.
+struct Drawing {
+    room: String,
+    answers: Answers,
+    lane: Arc<Lane>,
+    ink: Arc<Vec<Ink>>,
+    first_ink: usize,
+}
+
+async fn open_drawer(shared: Arc<Shared>, drawing: Drawing) -> Result<(Box<dyn Drawer>, Drawing), Broken> {
+    let _connecting = shared.connecting.acquire().await.map_err(Broken::new)?;
+    let drawer = shared.target.drawer(&drawing.room, drawing.answers.clone()).await?;
+    Ok((drawer, drawing))
+}
+
+async fn draw(shared: Arc<Shared>, mut drawer: Box<dyn Drawer>, drawing: Drawing) {
+    let live = &shared.live;
+    let mut draw = Vec::new();
+    let mut next_ink = drawing.first_ink;
+    while let Some(due_us) = drawing.lane.next(live.clock).await {
+        live.late.record(drawing.first_ink, &[live.clock.now_us().saturating_sub(due_us)]);
+        let number = drawing.answers.sending(due_us);
+        let ink = &drawing.ink[next_ink % drawing.ink.len()];
+        next_ink += 1;
+        ink.mark(Mark { writer: drawing.answers.writer_id(), number, due_us }, &mut draw);
+        live.sent.fetch_add(1, Ordering::Relaxed);
+        if let Err(broken) = drawer.draw(number, &draw).await {
+            live.on_broken(&broken);
+            sleep(RECONNECT_WAIT).await;
+        } else if drawing.lane.is_as_fast_as_answered() {
+            drawer.settle(ANSWER_TIMEOUT).await;
+        }
+    }
+    drawer.settle(ANSWER_TIMEOUT).await;
+}
+
+async fn storms(shared: Arc<Shared>, at_s: Vec<f64>, begin_us: u64) {
+    for at_s in at_s {
+        let at = shared.live.clock.at(begin_us + (at_s * 1e6) as u64);
+        tokio::time::sleep_until(Instant::from_std(at)).await;
+        shared.storm.send_modify(|storms| *storms += 1);
+    }
+}
+
+/// Waits until every reader has what was stored, or nothing more comes.
+async fn drain(shared: &Shared, ledger: &Ledger, rooms: &Rooms, patience: Duration) {
+    let (mut newest, mut quiet_since) = (0, Instant::now());
+    loop {
+        let has_all = |(_, writers, readers): &(String, Range<u16>, Range<usize>)| {
+            let stored = ledger.tally(writers.clone()).stored;
+            readers.clone().all(|reader| shared.fresh[reader].load(Ordering::Relaxed) >= stored)
+        };
+        let has_unknown = ledger.tally(0..ledger.writers()).unknown > 0;
+        let delivered = shared.live.delivered.load(Ordering::Relaxed);
+        if delivered != newest {
+            (newest, quiet_since) = (delivered, Instant::now());
+        }
+        let quiet = quiet_since.elapsed();
+        if quiet >= patience || rooms.iter().all(has_all) && (!has_unknown || quiet >= QUIET) {
+            return;
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Reads every room again from its start, and compares with the ledger.
+async fn audit(
+    shared: &Arc<Shared>,
+    ledger: &Arc<Ledger>,
+    rooms: &Rooms,
+    patience: Duration,
+    report: &mut Report,
+) {
+    if !shared.target.keeps_log() {
+        return;
+    }
+    let mut audits: JoinSet<Result<Breaches, Broken>> = JoinSet::new();
+    let mut rooms = rooms.iter().filter(|(_, writers, _)| !writers.is_empty());
+    loop {
+        while audits.len() < AUDITS_MAX {
+            let Some((room, writers, _)) = rooms.next() else { break };
+            let expected = ledger.tally(writers.clone()).stored;
+            let checker =
+                Checker::new("a fresh reader".to_owned(), room.clone(), ledger.clone(), writers.clone());
+            let (shared, room) = (shared.clone(), room.clone());
+            audits.spawn(async move {
+                let mut checker = checker.with_memory();
+                let mut reader = open_reader(&shared, &room, None).await?;
+                loop {
+                    let wait = if checker.fresh() < expected { patience } else { AFTERMATH };
+                    let mut take = |arrived: Arrived<'_>| {
+                        checker.take(arrived);
+                    };
+                    match tokio::time::timeout(wait, reader.next(&mut take)).await {
+                        Ok(result) => result?,
+                        // What is lacking now is lost; the checker says what it is.
+                        Err(_) => return Ok(checker.finish()),
+                    }
+                }
+            });
+        }
+        match audits.join_next().await {
+            None => return,
+            Some(Ok(Ok(breaches))) => report.breaches.merge(breaches),
+            Some(Ok(Err(broken))) => {
+                report.failures.push(format!("a fresh reader at the end failed: {broken}"))
+            }
+            Some(Err(error)) => report.failures.push(format!("a fresh reader at the end failed: {error}")),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The server under load: one that runs already, or one that is started for this run and ends with it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::run::Failure;
+
+/// How long a server may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// Between looks at whether it has.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Where a relay that is started keeps draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Store {
+    /// Nowhere.
+    Memory,
+    /// In a file, synced before each ack.
+    Embedded,
+    /// In a Redis that is started too, with `appendonly yes`.
+    Redis,
+}
+
+/// A server, and what was started for it. Whatever was is ended with this.
+#[derive(Debug, Default)]
+pub struct Server {
+    /// `http://host:port`.
+    pub url: String,
+    /// What to watch: names and ids.
+    pub processes: Vec<(String, u32)>,
+    children: Vec<Child>,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Server {
+    /// One that runs already, watched by the ids that are given.
+    pub fn running(url: String, pid: Option<u32>, also: &[u32]) -> Self {
+        let mut server = Self::default();
+        server.url = url;
+        server.watch(pid, also);
+        server
+    }
+
+    fn watch(&mut self, pid: Option<u32>, also: &[u32]) {
+        self.processes.extend(pid.map(|pid| ("server".to_owned(), pid)));
+        for pid in also {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            let name = name.map_or_else(|_| format!("process {pid}"), |name| name.trim().to_owned());
+            self.processes.push((name, *pid));
+        }
+    }
+
+    /// Starts a command, whose words are separated by spaces, and waits until it listens: at `url`, or at the
+    /// address that its first line names.
+    ///
+    /// # Errors
+    /// When it does not start in time.
+    pub fn spawn(command: &str, url: Option<String>, also: &[u32]) -> Result<Self, Failure> {
+        let mut words = command.split_whitespace();
+        let program = words.next().ok_or("--spawn is empty")?;
+        let mut server = Self::default();
+        server.start(Command::new(program).args(words), url)?;
+        server.watch(None, also);
+        Ok(server)
+    }
+
+    /// Starts the relay that was built beside this program, without limits of rate and count.
+    ///
+    /// # Errors
+    /// When there is none, or it does not start in time.
+    pub fn beside(store: Store) -> Result<Self, Failure> {
+        let relay = relay_beside()?;
+        let folder = tempfile::tempdir()?;
+        let mut server = Self::default();
+        let mut command = Command::new(relay);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--unlimited"]);
+        match store {
+            Store::Memory => drop(command.arg("--memory")),
+            Store::Embedded => drop(command.arg("--data").arg(folder.path().join("data"))),
+            Store::Redis => {
+                let port = server.start_redis(folder.path())?;
+                command.arg("--redis").arg(format!("redis://127.0.0.1:{port}"));
+            }
+        }
+        server.start(&mut command, None)?;
+        // The server comes first in every report.
+        server.processes.rotate_right(1);
+        server._folder = Some(folder);
+        Ok(server)
+    }
+
+    /// Starts `inkrelay-load bare-loop`.
+    ///
+    /// # Errors
+    /// When it does not start in time.
+    pub fn bare_loop() -> Result<Self, Failure> {
+        let mut server = Self::default();
+        let mut command = Command::new(std::env::current_exe()?);
+        server.start(command.arg("bare-loop"), None)?;
+        Ok(server)
+    }
+
+    fn start_redis(&mut self, folder: &Path) -> Result<u16, Failure> {
+        // Free a moment ago; a collision shows as a Redis that does not start.
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut command = Command::new("redis-server");
+        command.args([
+            "--port",
+            &port.to_string(),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "yes",
+        ]);
+        command.arg("--dir").arg(folder).stdout(Stdio::null());
+        let child = command.spawn().map_err(|error| format!("redis-server: {error}"))?;
+        self.processes.push(("redis".to_owned(), child.id()));
+        self.children.push(child);
+        wait_for(&format!("127.0.0.1:{port}"))?;
+        Ok(port)
+    }
+
+    fn start(&mut self, command: &mut Command, url: Option<String>) -> Result<(), Failure> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut child =
+            command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{program}: {error}"))?;
+        let output = child.stdout.take();
+        self.processes.push(("server".to_owned(), child.id()));
+        self.children.push(child);
+        let mut output = BufReader::new(output.ok_or("the server has no output")?);
+        self.url = match url {
+            Some(url) => url,
+            None => {
+                let mut line = String::new();
+                output.read_line(&mut line)?;
+                let address = line.split_whitespace().find(|word| word.starts_with("http://"));
+                let address = address.ok_or_else(|| {
+                    format!(
+                        "{program} does not say in its first line where it listens: give its --server too"
+                    )
+                })?;
+                address.trim_end_matches(['.', ',', '/']).to_owned()
+            }
+        };
+        // A server that logs must not wait for a full pipe. Ends with the server.
+        std::thread::spawn(move || {
+            let mut rest = [0; 4096];
+            while output.read(&mut rest).is_ok_and(|len| len > 0) {}
+        });
+        wait_for(self.url.trim_start_matches("http://"))
+    }
+}
+
+fn wait_for(address: &str) -> Result<(), Failure> {
+    let until = Instant::now() + START_TIMEOUT;
+    loop {
+        match TcpStream::connect(address) {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() >= until => return Err(format!("{address}: {error}").into()),
+            Err(_) => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+fn relay_beside() -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe()?;
+    let relay = own.with_file_name("inkrelay");
+    if relay.exists() {
+        return Ok(relay);
+    }
+    Err(format!(
+        "there is no relay at {}: build one with `cargo build --release --package inkrelay-server`, or name one with \
+         --server or --spawn",
+        relay.display()
+    )
+    .into())
+}

@@ -1,0 +1,321 @@
+//! WebSockets of the relay, in MessagePack.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use inkrelay_protocol::frame::Hello;
+use inkrelay_protocol::msgpack::{self, Reader as Msgpack};
+use inkrelay_protocol::{ClientFrame, Identity, Malformed, Position, Record, Seq, ServerFrame};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+use crate::measure::{Answers, Outcome};
+use crate::target::http::Address;
+use crate::target::{ANSWER_TIMEOUT, Arrived, Broken, Drawer, Reader, Take};
+
+/// Bytes read at once: the library's default would be held by every idle socket.
+const READ_BUFFER_BYTES: usize = 4 * 1024;
+/// Bytes of one message at most.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The tag of records, the one frame that there are many of.
+const RECORDS: u64 = 66;
+
+type Socket = WebSocketStream<TcpStream>;
+
+/// Opens a socket and says hello; the welcome is still to come.
+async fn open(address: &Address, room: &str, position: Option<Position>) -> Result<Socket, Broken> {
+    let url = format!("ws://{}{}/v1/rooms/{room}/ws", address.authority, address.path);
+    let mut request = url.into_client_request().map_err(Broken::new)?;
+    let subprotocol = HeaderValue::from_static("v1.msgpack.inkrelay");
+    request.headers_mut().insert("Sec-WebSocket-Protocol", subprotocol);
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX));
+    let stream = address.connect().await?;
+    let opening = tokio_tungstenite::client_async_with_config(request, stream, Some(config));
+    let opened = timeout(ANSWER_TIMEOUT, opening).await.map_err(|_| Broken::new("no WebSocket in time"))?;
+    let (mut socket, _) = opened.map_err(Broken::new)?;
+    let hello = ClientFrame::Hello(Hello { position, ..Hello::default() }).to_bytes();
+    socket.send(Message::Binary(hello.into())).await.map_err(Broken::new)?;
+    Ok(socket)
+}
+
+/// Waits for the next frame; `None` for a message that is none.
+async fn frame(
+    stream: &mut (
+             impl futures_util::Stream<Item = Result<Message, tokio_tungstenite::tungstenite::Error>> + Unpin
+         ),
+) -> Result<Option<Bytes>, Broken> {
+    match stream.next().await {
+        Some(Ok(Message::Binary(bytes))) => Ok(Some(bytes)),
+        Some(Ok(Message::Close(Some(close)))) => {
+            Err(Broken(format!("the server closed with {}: {}", u16::from(close.code), close.reason)))
+        }
+        Some(Ok(_)) => Ok(None),
+        Some(Err(error)) => Err(Broken::new(error)),
+        None => Err(Broken::new("the server closed the connection")),
+    }
+}
+
+/// Waits for the welcome and returns the log's epoch, or 0 of a log that has none.
+async fn welcomed(socket: &mut Socket) -> Result<Position, Broken> {
+    let waiting = async {
+        loop {
+            let Some(bytes) = frame(socket).await? else { continue };
+            match ServerFrame::decode(&bytes).map_err(Broken::new)? {
+                ServerFrame::Welcome { position, .. } => return Ok(position),
+                ServerFrame::Error { code, message, .. } => return Err(Broken(format!("{code}: {message}"))),
+                _ => {}
+            }
+        }
+    };
+    timeout(ANSWER_TIMEOUT, waiting).await.unwrap_or_else(|_| Err(Broken::new("no welcome in time")))
+}
+
+/// Reads over a socket.
+pub struct SocketReader {
+    socket: Socket,
+    place: Position,
+    bytes: u64,
+}
+
+impl SocketReader {
+    /// Opens it: from a place on, or from the start.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn open(address: &Address, room: &str, place: Option<&str>) -> Result<Self, Broken> {
+        let position = match place {
+            Some(place) => Some(place.parse().map_err(|_| Broken(format!("{place:?} is no position")))?),
+            None => None,
+        };
+        let mut socket = open(address, room, position).await?;
+        let head = welcomed(&mut socket).await?;
+        let place =
+            position.unwrap_or(Position { epoch: head.epoch, seq: Seq::START, identity: Identity::NONE });
+        Ok(Self { socket, place, bytes: 0 })
+    }
+
+    fn take_frame(&mut self, bytes: &[u8], take: &mut Take<'_>) -> Result<(), Malformed> {
+        let mut reader = Msgpack::new(bytes);
+        reader.array()?;
+        if reader.uint()? == RECORDS {
+            let first = reader.uint()?;
+            let records = reader.array()?;
+            for index in 0..u64::from(records) {
+                let record = Record::read(&mut reader)?;
+                take(Arrived { seq: Some(first + index), draw: record.draw });
+                self.place.seq = Seq::new(first + index).ok_or(Malformed("a seq is at most 2^53 - 1"))?;
+                self.place.identity = record.identity;
+            }
+        } else if let ServerFrame::Reset { .. } = ServerFrame::decode(bytes)? {
+            // A run's log is never trimmed, and its reader never behind it.
+            return Err(Malformed("the server reset the board"));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Reader for SocketReader {
+    async fn next(&mut self, take: &mut Take<'_>) -> Result<(), Broken> {
+        if let Some(bytes) = frame(&mut self.socket).await? {
+            self.bytes += bytes.len() as u64;
+            self.take_frame(&bytes, take).map_err(Broken::new)?;
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> Option<String> {
+        (self.place.seq > Seq::START).then(|| self.place.to_string())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// What is on its way: the number on the wire, and that in the mark.
+#[derive(Debug, Default)]
+struct Flight {
+    waiting: VecDeque<(u64, u32)>,
+    /// What the next draw is numbered on the wire. A refusal takes it back.
+    next_n: u64,
+    broken: Option<Broken>,
+}
+
+#[derive(Debug, Default)]
+struct SharedFlight {
+    flight: Mutex<Flight>,
+    changed: Notify,
+}
+
+impl SharedFlight {
+    fn lock(&self) -> MutexGuard<'_, Flight> {
+        self.flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Open {
+    sink: SplitSink<Socket, Message>,
+    flight: Arc<SharedFlight>,
+    taking: JoinHandle<()>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.taking.abort();
+    }
+}
+
+/// Draws over a socket, without waiting for answers, one draw to a frame.
+pub struct SocketDrawer {
+    address: Address,
+    room: String,
+    answers: Answers,
+    open: Option<Open>,
+}
+
+impl SocketDrawer {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn open(address: &Address, room: &str, answers: Answers) -> Result<Self, Broken> {
+        let mut drawer = Self { address: address.clone(), room: room.to_owned(), answers, open: None };
+        drawer.connect().await?;
+        Ok(drawer)
+    }
+
+    /// Always as somebody new: with the old ticket, what is unknown would have to be sent again first.
+    async fn connect(&mut self) -> Result<&mut Open, Broken> {
+        let mut socket = open(&self.address, &self.room, None).await?;
+        welcomed(&mut socket).await?;
+        let (sink, stream) = socket.split();
+        let flight = Arc::new(SharedFlight::default());
+        flight.lock().next_n = 1;
+        let taking = tokio::spawn(take_answers(stream, flight.clone(), self.answers.clone()));
+        Ok(self.open.insert(Open { sink, flight, taking }))
+    }
+}
+
+/// Reads what comes back, its own records included.
+async fn take_answers(mut stream: SplitStream<Socket>, flight: Arc<SharedFlight>, answers: Answers) {
+    loop {
+        let result = match frame(&mut stream).await {
+            Ok(Some(bytes)) => answer(&bytes, &flight, &answers),
+            Ok(None) => Ok(()),
+            Err(broken) => Err(broken),
+        };
+        if let Err(broken) = result {
+            flight.lock().broken = Some(broken);
+            flight.changed.notify_waiters();
+            return;
+        }
+    }
+}
+
+fn answer(bytes: &[u8], flight: &SharedFlight, answers: &Answers) -> Result<(), Broken> {
+    let mut reader = Msgpack::new(bytes);
+    reader.array().map_err(Broken::new)?;
+    if reader.uint().map_err(Broken::new)? == RECORDS {
+        return Ok(());
+    }
+    let mut done = Vec::new();
+    let outcome = match ServerFrame::decode(bytes).map_err(Broken::new)? {
+        ServerFrame::Ack { n, .. } => {
+            let mut flight = flight.lock();
+            while let Some((wire, number)) = flight.waiting.front().copied().filter(|(wire, _)| *wire <= n) {
+                debug_assert!(wire <= n);
+                done.push(number);
+                flight.waiting.pop_front();
+            }
+            Outcome::Stored
+        }
+        ServerFrame::Error { code, message, n, .. } => {
+            // The store may have it or not, and would have to be asked with the same number.
+            if code == "store_unavailable" {
+                return Err(Broken(format!("{code}: {message}")));
+            }
+            let Some(n) = n else { return Err(Broken(format!("{code}: {message}"))) };
+            let mut flight = flight.lock();
+            // Nothing of what was on its way behind it is kept either.
+            while let Some((_, number)) = flight.waiting.back().copied().filter(|(wire, _)| *wire >= n) {
+                done.push(number);
+                flight.waiting.pop_back();
+            }
+            flight.next_n = n;
+            Outcome::Refused
+        }
+        ServerFrame::GoAway { reason, .. } => return Err(Broken(reason)),
+        _ => return Ok(()),
+    };
+    for number in done {
+        answers.answered(number, outcome);
+    }
+    flight.changed.notify_waiters();
+    Ok(())
+}
+
+#[async_trait]
+impl Drawer for SocketDrawer {
+    async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => self.connect().await?,
+        };
+        let message = {
+            let mut flight = open.flight.lock();
+            let n = flight.next_n;
+            flight.next_n += 1;
+            flight.waiting.push_back((n, number));
+            let mut batch = Vec::with_capacity(draw.len() + 1);
+            msgpack::write_array(&mut batch, 1);
+            batch.extend_from_slice(draw);
+            Message::Binary(ClientFrame::Draws { n, draws: &batch }.to_bytes().into())
+        };
+        let sent = open.sink.send(message).await;
+        let broken = open.flight.lock().broken.clone();
+        let result = match broken {
+            Some(broken) => Err(broken),
+            None => sent.map_err(Broken::new),
+        };
+        if result.is_err() {
+            self.open = None;
+        }
+        result
+    }
+
+    async fn settle(&mut self, within: Duration) {
+        let Some(open) = &self.open else { return };
+        let settled = async {
+            loop {
+                let changed = open.flight.changed.notified();
+                let is_done = {
+                    let flight = open.flight.lock();
+                    flight.waiting.is_empty() || flight.broken.is_some()
+                };
+                if is_done {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        // What has no answer by then stays unknown.
+        let _ = timeout(within, settled).await;
+    }
+}
