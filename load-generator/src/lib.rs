@@ -4,6 +4,7 @@
 //! to a server; a [`scenario`] knows what load to put on it; [`measure`] decides what is right and how long it took.
 
 pub mod measure;
+pub mod messaging;
 pub mod report;
 pub mod run;
 pub mod sampler;

@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub mod html;
+pub mod markdown;
 pub mod summary;
 
 use std::collections::BTreeMap;

@@ -70,7 +70,8 @@ pub struct ServerArgs {
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// Start the server with this command instead, its words separated by spaces; its first line of output has to
-    /// name its address, or --server does
+    /// name its address, or --server does. {port} in it is a free port, {redis} the address of a Redis that is
+    /// started for it
     #[arg(long, value_name = "COMMAND")]
     spawn: Option<String>,
     /// Where the relay that is started keeps draws

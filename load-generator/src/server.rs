@@ -6,10 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::run::Failure;
 
 /// How long a server may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a server may take to end before it is killed.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// Between looks at whether it has.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -37,12 +42,26 @@ pub struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for child in &mut self.children {
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
+        // The server goes before its Redis, which was started first.
+        for child in self.children.iter_mut().rev() {
+            end(child);
         }
     }
+}
+
+/// Asks a process to end, and kills it when it does not: nginx leaves its workers behind when it is killed.
+fn end(child: &mut Child) {
+    let is_asked = i32::try_from(child.id()).is_ok_and(|id| kill(Pid::from_raw(id), Signal::SIGTERM).is_ok());
+    let until = Instant::now() + END_TIMEOUT;
+    while is_asked && Instant::now() < until {
+        if child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+    // It may have ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 impl Server {
@@ -64,15 +83,29 @@ impl Server {
     }
 
     /// Starts a command, whose words are separated by spaces, and waits until it listens: at `url`, or at the
-    /// address that its first line names.
+    /// address that its first line names. `{port}` in the command is a free port, and `{redis}` the address of a Redis
+    /// that is started for it as for [`Store::Redis`].
     ///
     /// # Errors
     /// When it does not start in time.
     pub fn spawn(command: &str, url: Option<String>, also: &[u32]) -> Result<Self, Failure> {
+        let mut server = Self::default();
+        let mut command = command.to_owned();
+        if command.contains("{redis}") {
+            let folder = tempfile::tempdir()?;
+            let port = server.start_redis(folder.path())?;
+            server._folder = Some(folder);
+            command = command.replace("{redis}", &format!("redis://127.0.0.1:{port}"));
+        }
+        if command.contains("{port}") {
+            command = command.replace("{port}", &free_port()?.to_string());
+        }
         let mut words = command.split_whitespace();
         let program = words.next().ok_or("--spawn is empty")?;
-        let mut server = Self::default();
+        let redis = server.processes.len();
         server.start(Command::new(program).args(words), url)?;
+        // The server comes first in every report.
+        server.processes.rotate_left(redis);
         server.watch(None, also);
         Ok(server)
     }
@@ -95,9 +128,10 @@ impl Server {
                 command.arg("--redis").arg(format!("redis://127.0.0.1:{port}"));
             }
         }
+        let redis = server.processes.len();
         server.start(&mut command, None)?;
         // The server comes first in every report.
-        server.processes.rotate_right(1);
+        server.processes.rotate_left(redis);
         server._folder = Some(folder);
         Ok(server)
     }
@@ -114,8 +148,7 @@ impl Server {
     }
 
     fn start_redis(&mut self, folder: &Path) -> Result<u16, Failure> {
-        // Free a moment ago; a collision shows as a Redis that does not start.
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         let mut command = Command::new("redis-server");
         command.args([
             "--port",
@@ -162,8 +195,23 @@ impl Server {
             let mut rest = [0; 4096];
             while output.read(&mut rest).is_ok_and(|len| len > 0) {}
         });
-        wait_for(self.url.trim_start_matches("http://"))
+        wait_for(self.url.trim_start_matches("http://"))?;
+        self.watch_children();
+        Ok(())
     }
+
+    /// Watches what the server itself has started by now, such as nginx's workers.
+    fn watch_children(&mut self) {
+        let Some(id) = self.children.last().map(Child::id) else { return };
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let ids = children.split_whitespace().filter_map(|id| id.parse().ok());
+        self.processes.extend(ids.map(|id| ("server's child".to_owned(), id)));
+    }
+}
+
+/// Free a moment ago; a collision shows as a server that does not start.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 fn wait_for(address: &str) -> Result<(), Failure> {

@@ -11,6 +11,9 @@
 pub mod bare;
 mod http;
 pub mod inkrelay;
+pub mod nchan;
+pub mod plain;
+pub mod socketio;
 mod sse;
 mod websocket;
 
@@ -141,6 +144,14 @@ pub enum Kind {
     Inkrelay,
     /// `inkrelay-load bare-loop`: a loop that copies bytes, without any protocol.
     Bare,
+    /// The baseline `node-json`: the small API of the baselines, in JSON.
+    NodeJson,
+    /// The baseline `erlang-binary`: the small API of the baselines, in MessagePack.
+    ErlangBinary,
+    /// The baseline `socketio`.
+    Socketio,
+    /// The baseline `nchan`.
+    Nchan,
 }
 
 /// Makes the target for a server.
@@ -151,5 +162,9 @@ pub fn open(kind: Kind, server: &str, transport: Transport) -> Result<Box<dyn Ta
     Ok(match kind {
         Kind::Inkrelay => Box::new(inkrelay::Inkrelay::new(server, transport)?),
         Kind::Bare => Box::new(bare::Bare::new(server)?),
+        Kind::NodeJson => Box::new(plain::Plain::new("node-json", server, plain::Encoding::Json)?),
+        Kind::ErlangBinary => Box::new(plain::Plain::new("erlang-binary", server, plain::Encoding::Msgpack)?),
+        Kind::Socketio => Box::new(socketio::SocketIo::new(server, transport)?),
+        Kind::Nchan => Box::new(nchan::Nchan::new(server, transport)?),
     })
 }

@@ -81,7 +81,7 @@ impl Connection {
         &mut self,
         method: Method,
         path: &str,
-        headers: &[(hyper::header::HeaderName, &'static str)],
+        headers: &[(hyper::header::HeaderName, &str)],
         body: Bytes,
     ) -> Result<Response<Incoming>, Broken> {
         let mut sender = match self.sender.take().filter(|sender| !sender.is_closed()) {
@@ -117,7 +117,7 @@ impl Connection {
         &mut self,
         method: Method,
         path: &str,
-        headers: &[(hyper::header::HeaderName, &'static str)],
+        headers: &[(hyper::header::HeaderName, &str)],
         body: Bytes,
         within: std::time::Duration,
     ) -> Result<(StatusCode, HeaderMap, Bytes), Broken> {

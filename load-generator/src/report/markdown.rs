@@ -1,0 +1,43 @@
+//! Tables that read well in a terminal and are Markdown.
+
+/// Rows of cells, the first row being the head. The first column is left-aligned, the others right.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(3)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for (index, row) in rows.iter().enumerate() {
+        for (column, width) in widths.iter().enumerate() {
+            let cell = row.get(column).map_or("", String::as_str);
+            match column {
+                0 => text.push_str(&format!("| {cell:width$} |")),
+                _ => text.push_str(&format!(" {cell:>width$} |")),
+            }
+        }
+        text.push('\n');
+        if index == 0 {
+            for (column, width) in widths.iter().enumerate() {
+                match column {
+                    0 => text.push_str(&format!("|:{}-|", "-".repeat(*width))),
+                    _ => text.push_str(&format!("-{}:|", "-".repeat(*width))),
+                }
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let rows = [vec!["way".to_owned(), "s".to_owned()], vec!["atomic".to_owned(), "12.50".to_owned()]];
+        assert_eq!(table(&rows), "| way    |     s |\n|:-------|------:|\n| atomic | 12.50 |\n");
+    }
+}
