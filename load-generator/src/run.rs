@@ -208,7 +208,12 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     }
     drain(&shared, &ledger, &rooms, setup.drain).await;
     storms.abort();
-    report.took_s = (live.newest_us.load(Ordering::Relaxed).saturating_sub(begin_us)) as f64 / 1e6;
+    let first_us = live.first_us.load(Ordering::Relaxed);
+    let last_us = match live.newest_us.load(Ordering::Relaxed) {
+        0 => clock.now_us(),
+        newest_us => newest_us,
+    };
+    report.took_s = last_us.saturating_sub(first_us) as f64 / 1e6;
     let (seconds, processes) = sampler.stop().await;
     shared.stop.send_replace(true);
     while let Some(read) = reading.join_next().await {
@@ -336,6 +341,7 @@ async fn draw(shared: Arc<Shared>, mut drawer: Box<dyn Drawer>, drawing: Drawing
     let mut draw = Vec::new();
     let mut next_ink = drawing.first_ink;
     while let Some(due_us) = drawing.lane.next(live.clock).await {
+        live.first_us.fetch_min(due_us, Ordering::Relaxed);
         live.late.record(drawing.first_ink, &[live.clock.now_us().saturating_sub(due_us)]);
         let number = drawing.answers.sending(due_us);
         let ink = &drawing.ink[next_ink % drawing.ink.len()];

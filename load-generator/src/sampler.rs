@@ -21,6 +21,22 @@ const FULL: f64 = 90.0;
 /// How late a draw may leave because of the generator itself, in microseconds.
 const LATE_US: u64 = 5_000;
 
+/// What other programs may use of the machine without being mentioned, in hundredths.
+const OTHERS: f64 = 20.0;
+
+/// Hundredths of the whole machine: what all programs used, and what those that are watched used.
+fn cpu_shares(report: &Report) -> (f64, f64) {
+    let (mut used, mut watched, mut cores, mut before_s) = (0.0, 0.0, 0.0, 0.0);
+    for second in &report.seconds {
+        let length = second.at_s - before_s;
+        before_s = second.at_s;
+        cores += length * second.cores.len() as f64;
+        used += length * second.cores.iter().map(|core| core.user + core.system).sum::<f64>();
+        watched += second.processes.iter().map(|one| one.user_ms + one.system_ms).sum::<u64>() as f64 / 10.0;
+    }
+    (used / f64::max(cores, 1e-3), watched / f64::max(cores, 1e-3))
+}
+
 /// What the tasks of a run count.
 #[derive(Debug)]
 pub struct Live {
@@ -38,6 +54,8 @@ pub struct Live {
     pub sent: AtomicU64,
     /// Records that readers got.
     pub delivered: AtomicU64,
+    /// When the first draw was due, in the clock's microseconds.
+    pub first_us: AtomicU64,
     /// When the newest of them came, in the clock's microseconds.
     pub newest_us: AtomicU64,
     broken: Mutex<(u64, Option<String>)>,
@@ -54,6 +72,7 @@ impl Live {
             reconnect: Recorder::default(),
             sent: AtomicU64::new(0),
             delivered: AtomicU64::new(0),
+            first_us: AtomicU64::new(u64::MAX),
             newest_us: AtomicU64::new(0),
             broken: Mutex::default(),
         }
@@ -110,7 +129,13 @@ impl Live {
                 busy * 100.0
             ));
         }
-        if machine_full > 0.5 {
+        let (used, watched) = cpu_shares(report);
+        if used - watched > OTHERS {
+            report.warnings.push(format!(
+                "other programs used {:.0} % of this machine meanwhile: the server would do better without them",
+                used - watched
+            ));
+        } else if machine_full > 0.5 {
             report.warnings.push(format!(
                 "all cores were busy in {:.0} % of the seconds, so that server and generator waited for each \
                  other: latencies are upper bounds",

@@ -1,0 +1,93 @@
+//! A relay that breaks a promise is caught, each fault by its name.
+
+use inkrelay_load::measure::Breach;
+use inkrelay_load::report::Report;
+
+use crate::faulty::{self, Fault, STALL};
+use crate::support::{Run, run};
+
+/// 300 draws at about 200 a second, over one connection so that the unlucky draw has one after it.
+async fn replay(fault: Fault, draws: u64, posts: u64) -> (Run, Report) {
+    let address = faulty::start(fault).await;
+    let work = move || {
+        let (server, draws, posts) = (format!("http://{address}"), draws.to_string(), posts.to_string());
+        let named =
+            ["--speed", "4", "--draws", &draws, "--posts", &posts, "--drain", "2", "--server", &server];
+        run(&[&["replay"], &named[..]].concat())
+    };
+    let run = tokio::task::spawn_blocking(work).await.unwrap();
+    let report = run.report();
+    (run, report)
+}
+
+/// A run finds this and nothing else, says so, and fails.
+async fn is_caught(fault: Fault, breach: Breach) {
+    let (run, report) = replay(fault, 300, 1).await;
+    let said = run.said();
+    assert_eq!(run.output.status.code(), Some(1), "{said}");
+    assert_eq!(report.breaches.counts.keys().collect::<Vec<_>>(), [&breach], "{said}");
+    let case = report.breaches.first.expect("the first case is told");
+    assert!(case.room.starts_with("load-replay-"), "{said}");
+    assert!(said.contains(&format!("the first: {breach} in room {}", case.room)), "{said}");
+    if breach != Breach::RefusedButKept {
+        assert!(case.seq.is_some_and(|seq| (39..=42).contains(&seq)), "{said}");
+    }
+    let page = std::fs::read_to_string(run.page()).unwrap();
+    assert!(page.contains("Broken promises") && page.contains(&case.room));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_acknowledged_and_dropped_is_lost() {
+    is_caught(Fault::Drops, Breach::Lost).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_twice_is_repeated() {
+    is_caught(Fault::Doubles, Breach::Repeated).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_swapped_is_out_of_order() {
+    is_caught(Fault::Swaps, Breach::OutOfOrder).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_out_of_the_numbers_is_misnumbered() {
+    is_caught(Fault::Misnumbers, Breach::Misnumbered).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_and_kept_is_told() {
+    is_caught(Fault::KeepsRefused, Breach::RefusedButKept).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_is_corrupt_and_the_draw_itself_is_lost() {
+    let (run, report) = replay(Fault::Corrupts, 300, 1).await;
+    assert_eq!(run.output.status.code(), Some(1), "{}", run.said());
+    let found: Vec<_> = report.breaches.counts.keys().copied().collect();
+    assert_eq!(found, [Breach::Lost, Breach::Corrupt], "{}", run.said());
+    assert_eq!(report.breaches.first.map(|case| case.breach), Some(Breach::Corrupt));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_without_a_fault_passes() {
+    let (run, report) = replay(Fault::None, 300, 8).await;
+    assert_eq!(run.output.status.code(), Some(0), "{}", run.said());
+    assert_eq!((report.tally.stored, report.delivered), (300, 300));
+}
+
+/// A generator that waits for answers would have eight draws that took a second, and 872 that were fast: the draws
+/// that it did not send meanwhile would be missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stall_is_seen_by_all_draws_that_were_due_in_it() {
+    let (run, report) = replay(Fault::Stalls, 880, 8).await;
+    assert_eq!(run.output.status.code(), Some(0), "{}", run.said());
+    let stall_us = STALL.as_micros() as u64;
+    for latency in [report.ack.quantiles, report.delivery.quantiles] {
+        assert!(latency.p999 > stall_us * 9 / 10, "{}", run.said());
+        // A quarter of all were due in that second; the tenth that waited longest waited more than half of it.
+        assert!(latency.p90 > stall_us / 2, "{}", run.said());
+    }
+    assert!(report.ack.quantiles.p999 < stall_us * 5, "{}", run.said());
+}

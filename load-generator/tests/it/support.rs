@@ -1,0 +1,50 @@
+//! Runs of the program, and what they leave behind.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use inkrelay_load::report::Report;
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_inkrelay-load");
+
+/// One run with its report.
+pub struct Run {
+    pub output: Output,
+    pub folder: tempfile::TempDir,
+}
+
+impl Run {
+    pub fn report(&self) -> Report {
+        Report::read(&self.folder.path().join("report.json"))
+            .unwrap_or_else(|why| panic!("{why}\n{}", self.said()))
+    }
+
+    pub fn page(&self) -> std::path::PathBuf {
+        self.folder.path().join("report.html")
+    }
+
+    pub fn said(&self) -> String {
+        let text = [&self.output.stdout[..], &self.output.stderr[..]].concat();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+/// Runs the program to its end.
+pub fn run(arguments: &[&str]) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(PROGRAM).args(arguments).arg("--out").arg(folder.path()).output().unwrap();
+    Run { output, folder }
+}
+
+/// Builds the relay beside the program, which may be the only thing that was built.
+pub fn build_relay() {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--package", "inkrelay-server", "--bin", "inkrelay", "--locked", "--quiet"]);
+        let built = build.current_dir(root).status().unwrap();
+        assert!(built.success(), "the relay could not be built");
+    });
+}
