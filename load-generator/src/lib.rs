@@ -3,6 +3,7 @@
 //! Dependencies point down: `scenario → run → sampler → report, target → measure`. A [`target`] knows how to speak
 //! to a server; a [`scenario`] knows what load to put on it; [`measure`] decides what is right and how long it took.
 
+pub mod compare;
 pub mod measure;
 pub mod messaging;
 pub mod report;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use inkrelay_load::compare::Compare;
 use inkrelay_load::messaging::Messaging;
 use inkrelay_load::report::summary::summary;
 use inkrelay_load::report::{Report, html};
@@ -28,6 +29,7 @@ enum Command {
     #[command(flatten)]
     Scenario(Scenario),
     Messaging(Messaging),
+    Compare(Compare),
     /// Shows several runs side by side in one page
     ///
     /// Example: inkrelay-load report a/report.json b/report.json --out both.html
@@ -78,6 +80,7 @@ fn run(command: Command) -> Result<bool, Failure> {
             Ok(report.is_good())
         }
         Command::Messaging(messaging) => messaging.run().map(|()| true),
+        Command::Compare(compare) => compare.run().map(|()| true),
         Command::Report { reports, out } => {
             let reports: Vec<Report> =
                 reports.iter().map(|path| Report::read(path)).collect::<Result<_, _>>()?;

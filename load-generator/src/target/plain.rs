@@ -85,7 +85,8 @@ impl Poster {
 impl Drawer for Poster {
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
         let (kind, body) = match self.encoding {
-            Encoding::Msgpack => ("application/msgpack", draw.to_vec()),
+            // Bytes and no more: by this type Nchan knows that a WebSocket must not take them for text.
+            Encoding::Msgpack => ("application/octet-stream", draw.to_vec()),
             Encoding::Json => {
                 let mut text = Vec::with_capacity(draw.len() * 3);
                 json::from_msgpack(draw, &mut text).map_err(Broken::new)?;

@@ -48,3 +48,9 @@ pub fn build_relay() {
         assert!(built.success(), "the relay could not be built");
     });
 }
+
+/// What starts a baseline, with a port and a Redis of its own.
+pub fn baseline(name: &str) -> String {
+    let start = Path::new(env!("CARGO_MANIFEST_DIR")).join("baselines").join(name).join("start");
+    format!("{} --port {{port}} --redis {{redis}}", start.display())
+}
