@@ -31,7 +31,7 @@ pub fn summary(report: &Report) -> String {
             count((report.delivered as f64 / took) as u64)
         ));
     }
-    for (name, latency) in [("delivery", &report.delivery), ("ack", &report.ack)] {
+    for (name, latency) in [("delivery", &report.delivery), ("answer", &report.ack)] {
         if latency.quantiles.count > 0 {
             line(format!("  {name:<11} {}", quantiles(&latency.quantiles)));
         }
