@@ -1,4 +1,8 @@
-/** The stage alone, in Chromium, by real pointer input where Chromium can synthesize that. */
+/**
+ * The stage alone, in Chromium, by real pointer input where Chromium can synthesize that.
+ *
+ * It is one long file, since all its tests share one browser and one served page.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
