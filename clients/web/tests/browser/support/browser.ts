@@ -4,7 +4,7 @@
 export type Point = readonly [x: number, y: number, pressure?: number];
 
 /** What a hand holds. */
-export type Tool = "mouse" | "pen";
+export type Tool = "mouse" | "pen" | "touch";
 
 /** The size of every window, in CSS pixels. One screen pixel each, where a test wants no others. */
 export const WINDOW = { width: 1024, height: 768 } as const;

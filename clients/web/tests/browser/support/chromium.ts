@@ -127,6 +127,7 @@ export class ChromiumPage extends Page {
   }
 
   protected async pointer(tool: Tool, steps: readonly Step[]): Promise<void> {
+    if (tool === "touch") return this.#finger(steps);
     const types = { move: "mouseMoved", down: "mousePressed", up: "mouseReleased" } as const;
     let isDown = this.#isDown;
     const events = steps.map(({ kind, x, y, pressure }) => {
@@ -149,6 +150,17 @@ export class ChromiumPage extends Page {
   }
 
   #isDown = false;
+
+  async #finger(steps: readonly Step[]): Promise<void> {
+    const types = { move: "move", down: "start", up: "end" } as const;
+    for (const { kind, x, y } of steps) {
+      if (kind === "move" && !this.#touches) continue;
+      this.#touches = kind !== "up";
+      await this.touch(types[kind], this.#touches ? [{ id: 1, x, y }] : []);
+    }
+  }
+
+  #touches = false;
 
   /** A pen that touches, moves, lifts or hovers, with pressure and tilt. */
   async pen(type: "down" | "move" | "up" | "hover", at: Pen): Promise<void> {

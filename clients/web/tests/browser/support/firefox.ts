@@ -69,7 +69,7 @@ class FirefoxBrowser implements Browser {
   readonly name = "firefox";
   readonly knowsInsecure = true;
   /** Its driver has no pen. */
-  readonly tools = ["mouse"] as const;
+  readonly tools = ["mouse", "touch"] as const;
   readonly #child: Child;
   readonly #bidi: Bidi;
   readonly #profile: string;
