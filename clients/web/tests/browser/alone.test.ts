@@ -135,9 +135,11 @@ describe.each(ENGINES)("$name", ({ start }) => {
     await ada.draw([1, 1, [1600, 160], false]);
     const grown = await becomes(page, "its next part", (inked) => inked > begun + 300);
     await sleep(RESTED);
-    expect(await inkNow(page)).toBe(grown);
+    // On a layer of its own, the faintest of its edge were rounded otherwise.
+    const rested = await inkNow(page);
+    expect(Math.abs(rested - grown)).toBeLessThan(20);
     await ada.draw([1, 1, [], true]);
     await sleep(QUIET);
-    expect(await inkNow(page)).toBe(grown);
+    expect(await inkNow(page)).toBe(rested);
   });
 });
