@@ -284,8 +284,8 @@ describe.each(ENGINES)("$name", ({ start }) => {
       },
     });
     expect(batches).toBe(9);
-    // Each batch came over in steps, and never went back.
-    expect(seen.length).toBeGreaterThan(2 * batches);
+    // At least a length for each batch, which had to show before the next was drawn; how many more, frames decide.
+    expect(seen.length).toBeGreaterThanOrEqual(batches);
     expect(seen).toEqual([...seen].sort((a, b) => a - b));
     await shows(ben, 1);
     expect(await placesOn(ben)).toEqual([onBoard(points)]);
