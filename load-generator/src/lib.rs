@@ -1,7 +1,8 @@
 //! The load generator: it puts load on a relay, checks every record that every reader gets, and tells what it cost.
 //!
-//! Dependencies point down: `scenario → run → sampler → report, target → measure`. A [`target`] knows how to speak
-//! to a server; a [`scenario`] knows what load to put on it; [`measure`] decides what is right and how long it took.
+//! Dependencies point down: `scenario → server → run → sampler → report, target → measure`. A [`target`] knows how to
+//! speak to a server; a [`scenario`] knows what load to put on it; [`measure`] decides what is right and how long it
+//! took.
 
 pub mod compare;
 pub mod measure;

@@ -10,7 +10,7 @@ use inkrelay_load::messaging::Messaging;
 use inkrelay_load::report::summary::summary;
 use inkrelay_load::report::{Report, html};
 use inkrelay_load::run::Failure;
-use inkrelay_load::scenario::Scenario;
+use inkrelay_load::scenario::{Scenario, file};
 use inkrelay_load::target::bare;
 
 /// Puts load on a relay, checks every record that every reader gets, and tells what it cost.
@@ -18,7 +18,7 @@ use inkrelay_load::target::bare;
 /// Draws are sent on schedule whatever becomes of those before, and latency counts from when a draw was due, so that
 /// a server that stalls cannot hide. Ends with 1 when anything was lost, repeated, out of order or changed.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -28,8 +28,22 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Scenario(Scenario),
+<<<<<<< HEAD
     Messaging(Messaging),
     Compare(Compare),
+=======
+    /// Runs a scenario file: TOML with `scenario = "fanout"` and that scenario's options
+    ///
+    /// Example: inkrelay-load run nightly.toml --out report
+    #[command(verbatim_doc_comment)]
+    Run {
+        /// The file
+        file: PathBuf,
+        /// More options of its scenario, behind those of the file
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
+>>>>>>> load
     /// Shows several runs side by side in one page
     ///
     /// Example: inkrelay-load report a/report.json b/report.json --out both.html
@@ -64,6 +78,13 @@ fn main() -> ExitCode {
 /// Whether every promise was kept.
 fn run(command: Command) -> Result<bool, Failure> {
     match command {
+        Command::Run { file, options } => {
+            let words = ["inkrelay-load".to_owned()].into_iter().chain(file::words(&file)?).chain(options);
+            match Cli::try_parse_from(words)?.command {
+                Command::Scenario(scenario) => run(Command::Scenario(scenario)),
+                _ => Err(format!("{}: a scenario file names a scenario", file.display()).into()),
+            }
+        }
         Command::Scenario(scenario) => {
             let common = scenario.common();
             // Less than asked for shows when connections fail.

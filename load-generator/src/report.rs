@@ -26,7 +26,7 @@ pub struct Second {
     pub delivered: u64,
     /// From when a draw was due to a reader that has it, by when it arrived.
     pub delivery: Quantiles,
-    /// From when a draw was due to its ack.
+    /// From when a draw was due to its ack; of requests, to the whole answer.
     pub ack: Quantiles,
     /// Processes, as in [`Report::processes`].
     pub processes: Vec<ProcessSecond>,
@@ -82,7 +82,7 @@ pub struct Report {
     pub delivered: u64,
     /// From when a draw was due to a reader that has it.
     pub delivery: Latency,
-    /// From when a draw was due to its ack.
+    /// From when a draw was due to its ack; of requests, to the whole answer.
     pub ack: Latency,
     /// Each second.
     pub seconds: Vec<Second>,

@@ -410,12 +410,16 @@ async fn audit(
             audits.spawn(async move {
                 let mut checker = checker.with_memory();
                 let mut reader = open_reader(&shared, &room, None).await?;
+                let (mut fresh, mut since) = (0, Instant::now());
                 loop {
-                    let wait = if checker.fresh() < expected { patience } else { AFTERMATH };
+                    if checker.fresh() != fresh {
+                        (fresh, since) = (checker.fresh(), Instant::now());
+                    }
+                    let wait = if fresh < expected { patience } else { AFTERMATH };
                     let mut take = |arrived: Arrived<'_>| {
                         checker.take(arrived);
                     };
-                    match tokio::time::timeout(wait, reader.next(&mut take)).await {
+                    match tokio::time::timeout_at(since + wait, reader.next(&mut take)).await {
                         Ok(result) => result?,
                         // What is lacking now is lost; the checker says what it is.
                         Err(_) => return Ok(checker.finish()),

@@ -24,6 +24,16 @@ const LATE_US: u64 = 5_000;
 /// What other programs may use of the machine without being mentioned, in hundredths.
 const OTHERS: f64 = 20.0;
 
+/// The share of the seconds in which the generator's threads had nothing left.
+pub fn generator_full(report: &Report, threads: usize) -> f64 {
+    let own = |second: &&Second| {
+        let process = second.processes.last();
+        let used = process.map_or(0.0, |process| (process.user_ms + process.system_ms) as f64 / 10.0);
+        used >= FULL * threads as f64
+    };
+    report.seconds.iter().filter(own).count() as f64 / report.seconds.len().max(1) as f64
+}
+
 /// Hundredths of the whole machine: what all programs used, and what those that are watched used.
 fn cpu_shares(report: &Report) -> (f64, f64) {
     let (mut used, mut watched, mut cores, mut before_s) = (0.0, 0.0, 0.0, 0.0);
@@ -44,7 +54,7 @@ pub struct Live {
     pub clock: Clock,
     /// From due to a reader.
     pub delivery: Recorder,
-    /// From due to the ack.
+    /// From due to the ack; of requests, from the connecting to the whole answer.
     pub ack: Arc<Recorder>,
     /// From due to handing over.
     pub late: Recorder,
@@ -113,11 +123,7 @@ impl Live {
         let share = |is_full: &dyn Fn(&Second) -> bool| {
             report.seconds.iter().filter(|second| is_full(second)).count() as f64 / seconds as f64
         };
-        let own = |second: &Second| {
-            let process = second.processes.last();
-            process.map_or(0.0, |process| (process.user_ms + process.system_ms) as f64 / 10.0)
-        };
-        let busy = share(&|second| own(second) >= FULL * threads as f64);
+        let busy = generator_full(report, threads);
         let machine_full = share(&|second| {
             let used = second.cores.iter().map(|core| core.user + core.system + core.stolen);
             !second.cores.is_empty() && used.sum::<f64>() >= 97.0 * second.cores.len() as f64

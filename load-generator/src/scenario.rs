@@ -1,11 +1,16 @@
 //! Scenarios: one load each, and what it is to show.
 
+mod capacity;
+mod churn;
 mod fanout;
+pub mod file;
 mod floor;
 mod idle;
 mod join;
 mod replay;
 mod rooms;
+mod soak;
+mod storm;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,6 +35,10 @@ pub enum Scenario {
     Join(join::Join),
     Floor(floor::Floor),
     Idle(idle::Idle),
+    Churn(churn::Churn),
+    Storm(storm::Storm),
+    Soak(soak::Soak),
+    Capacity(capacity::Capacity),
 }
 
 impl Scenario {
@@ -45,6 +54,10 @@ impl Scenario {
             Self::Join(join) => join.run(threads).await,
             Self::Floor(floor) => floor.run(threads).await,
             Self::Idle(idle) => idle.run(threads).await,
+            Self::Churn(churn) => churn.run(threads).await,
+            Self::Storm(storm) => storm.run(threads).await,
+            Self::Soak(soak) => soak.run(threads).await,
+            Self::Capacity(capacity) => capacity.run(threads).await,
         }
     }
 
@@ -57,6 +70,10 @@ impl Scenario {
             Self::Join(join) => &join.run,
             Self::Floor(floor) => &floor.run,
             Self::Idle(idle) => &idle.run,
+            Self::Churn(churn) => &churn.run,
+            Self::Storm(storm) => &storm.run,
+            Self::Soak(soak) => &soak.run,
+            Self::Capacity(capacity) => &capacity.run,
         }
     }
 }
@@ -92,6 +109,10 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
+    const fn starts_relay(&self) -> bool {
+        self.server.is_none() && self.spawn.is_none()
+    }
+
     fn start(&self) -> Result<Server, Failure> {
         match (&self.spawn, &self.server) {
             (Some(command), url) => Server::spawn(command, url.clone(), &self.also),
@@ -112,7 +133,7 @@ impl ServerArgs {
         let server = self.start()?;
         let transport = self.transport.unwrap_or(default);
         let mut setup = run.set_up(&server, self.target, transport, threads, options)?;
-        if self.server.is_none() && self.spawn.is_none() {
+        if self.starts_relay() {
             setup.options.insert("store".to_owned(), format!("{:?}", self.store).to_lowercase());
         }
         Ok((server, setup))

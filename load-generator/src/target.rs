@@ -23,6 +23,8 @@ use async_trait::async_trait;
 
 use crate::measure::Answers;
 
+pub use crate::measure::checker::Arrived;
+
 /// How long a connection may take to be made.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an answer may take before it counts as unknown. A relay answers within 5 s.
@@ -44,15 +46,6 @@ impl From<std::io::Error> for Broken {
     fn from(error: std::io::Error) -> Self {
         Self(error.to_string())
     }
-}
-
-/// One record as a reader got it.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrived<'a> {
-    /// Its number in the room, for servers that number. They number from 1, without gaps.
-    pub seq: Option<u64>,
-    /// The draw, in MessagePack.
-    pub draw: &'a [u8],
 }
 
 /// What is done with each record, in the order of arrival.

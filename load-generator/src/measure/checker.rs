@@ -8,10 +8,18 @@ use std::sync::Arc;
 
 use crate::measure::ledger::{Ledger, Outcome};
 use crate::measure::mark::{self, Mark};
-use crate::target::Arrived;
 
 /// Numbers that one reader may lack for now at most; what is lacking beyond is a breach at once.
 const HOLES_MAX: usize = 100_000;
+
+/// One record as a reader got it.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived<'a> {
+    /// Its number in the room, for servers that number. They number from 1, without gaps.
+    pub seq: Option<u64>,
+    /// The draw, in MessagePack.
+    pub draw: &'a [u8],
+}
 
 /// A broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]

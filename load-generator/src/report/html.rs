@@ -92,15 +92,15 @@ fn charts(report: &Report) -> Vec<Chart> {
     let mut charts = Vec::new();
     let delivery: fn(&Second) -> &Quantiles = |second| &second.delivery;
     let ack: fn(&Second) -> &Quantiles = |second| &second.ack;
-    let named: [(&str, fn(&Quantiles) -> u64); 4] = [
-        ("p50", |latency| latency.p50),
-        ("p90", |latency| latency.p90),
-        ("p99", |latency| latency.p99),
-        ("max", |latency| latency.max),
-    ];
-    for (title, which) in [("From due to a reader", delivery), ("From due to the ack", ack)] {
-        let lines = named.map(|(name, value)| Series::new(name, latency_over_time(report, which, value)));
-        charts.push(chart(title, "latency in each second", Unit::Time, lines.to_vec()));
+    for (title, which) in [("From due to a reader", delivery), ("From due to the answer", ack)] {
+        let line = |name, value| Series::new(name, latency_over_time(report, which, value));
+        let lines = vec![
+            line("p50", |latency| latency.p50),
+            line("p90", |latency| latency.p90),
+            line("p99", |latency| latency.p99),
+            line("max", |latency| latency.max),
+        ];
+        charts.push(chart(title, "latency in each second", Unit::Time, lines));
     }
     charts.push(Chart {
         along: Along::Nines,
@@ -110,7 +110,7 @@ fn charts(report: &Report) -> Vec<Chart> {
             Unit::Time,
             vec![
                 Series::new("from due to a reader", curve(&report.delivery.curve)),
-                Series::new("from due to the ack", curve(&report.ack.curve)),
+                Series::new("from due to the answer", curve(&report.ack.curve)),
             ],
         )
     });
@@ -238,6 +238,12 @@ fn tiles(report: &Report) -> String {
         tile(time(latency.p99), "to a reader, p99");
         tile(time(latency.p999), "to a reader, p99.9");
         tile(time(latency.max), "to a reader, longest");
+    }
+    let answer = &report.ack.quantiles;
+    if latency.count == 0 && answer.count > 0 {
+        tile(time(answer.p50), "to the answer, median");
+        tile(time(answer.p99), "to the answer, p99");
+        tile(time(answer.max), "to the answer, longest");
     }
     for process in report.processes.iter().filter(|process| process.name != "generator") {
         let used = process.user_s + process.system_s;

@@ -31,7 +31,7 @@ pub fn summary(report: &Report) -> String {
             count((report.delivered as f64 / took) as u64)
         ));
     }
-    for (name, latency) in [("delivery", &report.delivery), ("ack", &report.ack)] {
+    for (name, latency) in [("delivery", &report.delivery), ("answer", &report.ack)] {
         if latency.quantiles.count > 0 {
             line(format!("  {name:<11} {}", quantiles(&latency.quantiles)));
         }
@@ -133,8 +133,10 @@ pub fn count(value: u64) -> String {
 
 /// As many digits as say something.
 pub fn number(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
     match value.abs() {
-        1000.0.. => count(value.round() as u64),
+        whole @ 0.0..1e15 if whole == whole.round() => format!("{sign}{}", count(whole as u64)),
+        large @ 1000.0.. => format!("{sign}{}", count(large.round() as u64)),
         100.0.. => format!("{value:.0}"),
         10.0.. => format!("{value:.1}"),
         _ => format!("{value:.2}"),
@@ -152,6 +154,7 @@ mod tests {
         assert_eq!(time(950), "950 µs");
         assert_eq!(time(12_345), "12.3 ms");
         assert_eq!(time(1_000_000), "1.00 s");
-        assert_eq!(number(1234.5), "1,235");
+        let numbers = [1234.5, 50.0, 0.0, -2.0, 14.93, 0.581].map(number);
+        assert_eq!(numbers, ["1,235", "50", "0", "-2", "14.9", "0.58"]);
     }
 }

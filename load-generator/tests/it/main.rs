@@ -5,6 +5,12 @@
 //! - `relays`: the real relay keeps its promises under short runs, with each store and over each transport.
 //! - `pages`: what reports look like in a browser.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails, panics; clippy takes only the bodies of tests for tests"
+)]
+
 mod baselines;
 mod faults;
 mod faulty;

@@ -58,6 +58,57 @@ fn the_floor_and_idle_connections_are_measured() {
 }
 
 #[test]
+fn nothing_is_lost_when_everyone_reconnects() {
+    let load = ["storm", "--readers", "30", "--rate", "50", "--seconds", "4", "--storms", "2"];
+    for transport in ["ws", "poll", "sse"] {
+        let run = is_good(&[&load[..], &["--transport", transport]].concat());
+        let report = run.report();
+        assert_eq!(report.delivered, 200 * 30, "{transport}: {}", run.said());
+        let back = report.figures.iter().find(|figure| figure.name == "reconnections");
+        assert!(back.is_some_and(|back| back.value >= 30.0), "{transport}: {}", run.said());
+    }
+}
+
+#[test]
+fn connections_that_come_and_go_are_counted() {
+    let run = is_good(&["churn", "--requests", "500", "--at-once", "10"]);
+    let report = run.report();
+    assert_eq!((report.ack.quantiles.count, report.tally.sent), (500, 0));
+    assert!(run.said().contains("limit"), "{}", run.said());
+}
+
+#[test]
+fn a_capacity_has_a_limit_or_says_that_none_was_met() {
+    // Any p99 is above 0 ms, so that the first step is too much.
+    let steps = ["capacity", "--readers", "5", "--step-seconds", "1"];
+    let report = is_good(&[&steps[..], &["--p99-ms", "0"]].concat()).report();
+    let held = |report: &inkrelay_load::report::Report| {
+        report.figures.iter().find(|figure| figure.name == "held, readers").map(|figure| figure.value)
+    };
+    assert_eq!(held(&report), Some(0.0));
+    let run = is_good(&[&steps[..], &["--p99-ms", "60000", "--most", "8", "--factor", "1.5"]].concat());
+    assert_eq!(held(&run.report()), Some(8.0), "{}", run.said());
+    assert!(run.said().contains("none that was met"), "{}", run.said());
+}
+
+#[test]
+fn a_scenario_file_is_run_and_options_go_over_it() {
+    build_relay();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "scenario = \"fanout\"\nreaders = 7\nrate = 50\nseconds = 60\n").unwrap();
+    let run = is_good(&["run", &file.path().display().to_string(), "--seconds", "1"]);
+    assert_eq!(run.report().delivered, 350, "{}", run.said());
+}
+
+#[test]
+fn a_soak_too_short_to_judge_says_so() {
+    let seconds = ["soak", "--seconds", "3", "--rooms", "1"];
+    let run = is_good(&[&seconds[..], &["--store", "embedded"]].concat());
+    assert!(run.said().contains("too short"), "{}", run.said());
+    assert!(crate::support::run(&seconds).said().contains("memory store"));
+}
+
+#[test]
 fn a_server_that_is_not_there_is_told() {
     let run = run(&["fanout", "--server", "http://127.0.0.1:1"]);
     assert_eq!(run.output.status.code(), Some(2));

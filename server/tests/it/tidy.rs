@@ -84,13 +84,27 @@ fn dependencies_point_down() {
             &["config", "outbox", "replica", "backoff", "http"],
         ],
     );
+    check_order(
+        "load-generator/src",
+        &[
+            &["compare"],
+            &["scenario", "messaging"],
+            &["server"],
+            &["run"],
+            &["sampler"],
+            &["report", "target"],
+            &["measure"],
+        ],
+    );
     for crate_above in ["inkrelay_server", "inkrelay_client"] {
         for (file, text) in sources("protocol/src") {
             assert!(lines_that_name(&text, crate_above).is_empty(), "{file} may not know {crate_above}");
         }
     }
-    for (file, text) in sources("clients/rust/src") {
-        assert!(lines_that_name(&text, "inkrelay_server").is_empty(), "{file} may not know the server");
+    for folder in ["clients/rust/src", "load-generator/src"] {
+        for (file, text) in sources(folder) {
+            assert!(lines_that_name(&text, "inkrelay_server").is_empty(), "{file} may not know the server");
+        }
     }
 }
 
@@ -100,6 +114,8 @@ fn the_protocol_and_the_pure_parts_neither_wait_nor_look_at_the_clock() {
     let parts =
         ["room/tail.rs", "room/cursor.rs", "room/presence.rs"].map(|part| format!("server/src/{part}"));
     pure.extend(sources("server/src/room").into_iter().filter(|(file, _)| parts.contains(file)));
+    let checks = ["checker.rs", "mark.rs"].map(|part| format!("load-generator/src/measure/{part}"));
+    pure.extend(sources("load-generator/src/measure").into_iter().filter(|(file, _)| checks.contains(file)));
     let cores = ["outbox.rs", "replica.rs", "backoff.rs"].map(|part| format!("clients/rust/src/{part}"));
     pure.extend(sources("clients/rust/src").into_iter().filter(|(file, _)| cores.contains(file)));
     for (file, text) in pure {
@@ -114,7 +130,7 @@ fn the_protocol_and_the_pure_parts_neither_wait_nor_look_at_the_clock() {
 
 #[test]
 fn long_files_say_why() {
-    for folder in ["server", "protocol", "clients"] {
+    for folder in ["server", "protocol", "clients", "load-generator"] {
         for (file, text) in sources(folder) {
             let lines = text.lines().count();
             let says_why =
@@ -126,7 +142,7 @@ fn long_files_say_why() {
 
 #[test]
 fn every_file_begins_with_what_it_is() {
-    for folder in ["server", "protocol", "clients"] {
+    for folder in ["server", "protocol", "clients", "load-generator"] {
         for (file, text) in sources(folder) {
             assert!(text.starts_with("//!") || text.starts_with("#!"), "{file} does not say what it is");
         }
