@@ -11,11 +11,14 @@ DATA ?= ./inkrelay-data
 WEB := clients/web
 # What npm writes when it has installed everything.
 MODULES := $(WEB)/node_modules/.package-lock.json
+# Other servers, for comparison.
+BASELINES := load-generator/baselines
+BASELINE_MODULES := $(patsubst %,$(BASELINES)/%/node_modules/.package-lock.json,node-json socketio)
 # Folders too: their time changes when a file is removed.
 WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app -name node_modules -prune -o -print) $(wildcard $(WEB)/*.json)
 
 .PHONY: help run relay web test lint docs unit redis need-node web-lint web-unit web-relay web-browser browsers \
-        debug-relay fuzz fuzz-build conformance audit measure demo clean
+        debug-relay fuzz fuzz-build conformance audit measure demo clean baselines baselines-node baselines-check messaging compare
 
 help: ## List these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,7 +53,7 @@ lint: ## Format and clippy, warnings as errors
 docs: ## The documentation of the code, warnings as errors
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
 
-unit: redis ## All tests of the relay, without lint and docs
+unit: redis baselines-node ## All tests of the relay, without lint and docs
 	$(CARGO) test --workspace --locked
 
 web-lint: $(MODULES) ## Types, format and lint of the web client
@@ -94,6 +97,33 @@ measure: redis ## A first measure of speed, memory and losses; takes a few minut
 	$(CARGO) build --release --package inkrelay-server --bins --examples
 	$(CARGO) run --release --package inkrelay-server --example measure
 
+$(BASELINES)/%/node_modules/.package-lock.json: $(BASELINES)/%/package-lock.json | need-node
+	cd $(BASELINES)/$* && npm ci --no-audit --no-fund
+	@touch $@
+
+baselines-node: $(BASELINE_MODULES)
+
+baselines: redis baselines-node ## Install what the other servers need, by npm and apt
+	@deploy/install-missing strace strace
+	@deploy/install-missing javac default-jdk-headless
+	@deploy/install-missing erl erlang-base
+	@deploy/install-missing '/usr/lib/erlang/lib/inets-*' erlang-inets
+	@deploy/install-missing '/usr/lib/erlang/lib/mochiweb*' erlang-mochiweb
+	@deploy/install-missing '/usr/lib/erlang/lib/redis_client-*' erlang-redis-client
+	@deploy/install-missing nginx nginx-light
+	@deploy/install-missing /usr/lib/nginx/modules/ngx_nchan_module.so libnginx-mod-nchan
+
+baselines-check: baselines ## Pass draws through each of the other servers, with all checks
+	$(CARGO) build --package inkrelay-load --bin inkrelay-load --locked
+	$(BASELINES)/check target/debug/inkrelay-load
+
+messaging: baselines ## What it costs to pass 10,000,000 messages between two workers, in seven ways
+	$(CARGO) run --release --package inkrelay-load --locked -- messaging
+
+compare: baselines ## Measure the relay against the other servers and write docs/COMPARISON.md; under an hour, resumable
+	$(CARGO) build --release --locked --package inkrelay-server --package inkrelay-load --bins
+	target/release/inkrelay-load compare
+
 clean: ## Remove what was built; draws stay
 	$(CARGO) clean
-	rm -rf $(WEB)/dist $(WEB)/lib $(WEB)/node_modules
+	rm -rf $(WEB)/dist $(WEB)/lib $(WEB)/node_modules $(BASELINES)/*/node_modules $(BASELINES)/erlang-binary/ebin $(BASELINES)/nchan/run
