@@ -21,7 +21,7 @@ WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app -name node_modules -prune -o -
         debug-relay fuzz fuzz-build conformance audit measure demo clean baselines baselines-node baselines-check messaging compare
 
 help: ## List these commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
 run: web relay ## Build the drawing board and start the relay with it; LAN=1 for iPads in this network
 

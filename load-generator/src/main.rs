@@ -28,10 +28,8 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Scenario(Scenario),
-<<<<<<< HEAD
     Messaging(Messaging),
     Compare(Compare),
-=======
     /// Runs a scenario file: TOML with `scenario = "fanout"` and that scenario's options
     ///
     /// Example: inkrelay-load run nightly.toml --out report
@@ -43,7 +41,6 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
->>>>>>> load
     /// Shows several runs side by side in one page
     ///
     /// Example: inkrelay-load report a/report.json b/report.json --out both.html

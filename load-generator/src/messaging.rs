@@ -100,11 +100,11 @@ impl Table {
                 "user s",
                 "system s",
                 "messages/s",
-                "switches, voluntary",
+                "switches: voluntary",
                 "involuntary",
-                "system calls a message",
-                "times the fastest",
-                "times the least CPU",
+                "calls/message",
+                "× time",
+                "× CPU",
             ]
             .map(str::to_owned)
             .to_vec(),
@@ -128,7 +128,7 @@ impl Table {
             }
         }
         format!(
-            "{} messages, {} on their way at most\n\n{}{not_run}",
+            "{} messages, {} on their way at most; × is times the fastest, and times the least CPU\n\n{}{not_run}",
             self.count,
             self.window,
             crate::report::markdown::table(&cells)

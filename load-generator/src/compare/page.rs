@@ -210,9 +210,8 @@ fn messaging(tables: &[Table]) -> (String, Picture) {
     for row in &first.rows {
         let same = tables.iter().flat_map(|table| &table.rows).filter(|other| other.way == row.way);
         let costs: Vec<Cost> = same.filter_map(|row| row.cost.as_ref().ok().copied()).collect();
-        let of = |get: fn(&Cost) -> f64| {
-            median(&costs.iter().map(get).collect::<Vec<f64>>()).unwrap_or_default()
-        };
+        let of =
+            |get: fn(&Cost) -> f64| median(&costs.iter().map(get).collect::<Vec<f64>>()).unwrap_or_default();
         let cost = match &row.cost {
             Ok(_) => Ok(Cost {
                 elapsed_s: of(|cost| cost.elapsed_s),
@@ -231,7 +230,8 @@ fn messaging(tables: &[Table]) -> (String, Picture) {
 }
 
 fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
+    let output =
+        Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().next().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned)
 }
@@ -282,7 +282,8 @@ pub(super) fn write(out: &Path, results: &Path, tasks: &[Task], quick: bool) -> 
     for kind in Kind::ALL {
         let (text, picture) = if kind == Kind::Messaging {
             let done = tasks.iter().filter(|task| task.kind == kind);
-            let read = |task: &Task| serde_json::from_slice(&fs::read(task.folder(results).join(RESULT)).ok()?).ok();
+            let read =
+                |task: &Task| serde_json::from_slice(&fs::read(task.folder(results).join(RESULT)).ok()?).ok();
             messaging(&done.filter_map(read).collect::<Vec<Table>>())
         } else {
             let entries = entries(kind, results, tasks);

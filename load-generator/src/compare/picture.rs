@@ -63,7 +63,8 @@ impl Picture {
         for (index, bar) in self.bars.iter().enumerate() {
             let y = TOP + ROW * index as f64;
             let (base, name) = (y + BAR - 3.0, escape(&bar.name));
-            let _ = writeln!(svg, "<text x=\"{}\" y=\"{base}\" text-anchor=\"end\">{name}</text>", LEFT - 10.0);
+            let _ =
+                writeln!(svg, "<text x=\"{}\" y=\"{base}\" text-anchor=\"end\">{name}</text>", LEFT - 10.0);
             let Some(middle) = median(&bar.values) else {
                 let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"{base}\">no result</text>");
                 continue;

@@ -97,7 +97,8 @@ impl Ways {
 
 fn find(program: &str) -> Result<PathBuf, String> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file());
+    let found =
+        std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file());
     found.ok_or_else(|| format!("{program} is missing"))
 }
 

@@ -195,7 +195,8 @@ mod tests {
         binary.extend(draws.concat());
         let text = br#"[7,[{"seq":7,"age":3,"at":1,"draw":[1,2]},{"seq":8,"age":0,"at":4,"draw":[3,4]}]]"#;
         let objects = json::to_msgpack(text, Shape::Draws).unwrap();
-        for (body, read) in [(binary, take_msgpack as fn(&[u8], &mut Take<'_>) -> _), (objects, take_objects)] {
+        for (body, read) in [(binary, take_msgpack as fn(&[u8], &mut Take<'_>) -> _), (objects, take_objects)]
+        {
             let mut taken = Vec::new();
             let last = read(&body, &mut |arrived| taken.push((arrived.seq, arrived.draw.to_vec())));
             assert_eq!(last, Ok(Some(8)));
