@@ -89,7 +89,7 @@ impl Table {
         let fastest = costs().map(|cost| cost.elapsed_s).fold(f64::INFINITY, f64::min);
         let least_cpu = costs().map(Cost::cpu_s).fold(f64::INFINITY, f64::min);
         // Clocks count in hundredths of a second at worst: below that there is no ratio to tell.
-        let times = |value: f64, least: f64| match value / least.max(0.01) {
+        let times = |value: f64, least: f64| match value.max(0.01) / least.max(0.01) {
             ratio if ratio < 9.95 => format!("{ratio:.1}"),
             ratio => format!("{ratio:.0}"),
         };

@@ -51,9 +51,9 @@ fn per(total: f64, count: u64) -> f64 {
     total / (count.max(1)) as f64
 }
 
-fn memory_mib(report: &Report) -> f64 {
-    let servers = report.processes.iter().filter(|process| process.name.starts_with("server"));
-    servers.map(|process| process.rss_peak_kib as f64 / 1024.0).sum()
+fn memory_mib(report: &Report, of: &str) -> f64 {
+    let chosen = report.processes.iter().filter(|process| process.name.starts_with(of));
+    chosen.map(|process| process.rss_peak_kib as f64 / 1024.0).sum()
 }
 
 fn columns(kind: Kind) -> Vec<Column> {
@@ -61,7 +61,7 @@ fn columns(kind: Kind) -> Vec<Column> {
         ("server CPU, µs a record read", |report| per(own_cpu_s(report, false) * 1e6, report.delivered));
     let redis_cpu: Column =
         ("Redis CPU, µs a record read", |report| per(own_cpu_s(report, true) * 1e6, report.delivered));
-    let memory: Column = ("memory, MiB at most", memory_mib);
+    let memory: Column = ("memory, MiB at most", |report| memory_mib(report, "server"));
     match kind {
         Kind::Replay => vec![
             ("draws a second", |report| report.tally.stored as f64 / report.took_s.max(1e-3)),
@@ -71,6 +71,7 @@ fn columns(kind: Kind) -> Vec<Column> {
             server_cpu,
             redis_cpu,
             memory,
+            ("memory of Redis, MiB at most", |report| memory_mib(report, "redis")),
         ],
         Kind::Fanout | Kind::Rooms => vec![
             ("records read a second", |report| report.delivered as f64 / report.took_s.max(1e-3)),
@@ -305,7 +306,8 @@ pub(super) fn write(out: &Path, results: &Path, tasks: &[Task], quick: bool) -> 
         page,
         "Date: {}. Machine: {}. Server, Redis and generator share it, so that times are upper bounds. Each number is the \
          median of {rounds} interleaved runs, with the lowest and the highest in brackets; times count from when a draw was \
-         due. CPU is user and system time.\n\nVersions: {}.",
+         due. CPU is user and system time. Memory is resident memory; what \
+         nginx's workers share is counted for each of them.\n\nVersions: {}.",
         now.split('T').next().unwrap_or_default(),
         machine.unwrap_or_else(|| "unknown".to_owned()),
         versions().join(", ")

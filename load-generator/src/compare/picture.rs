@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use crate::report::chart::escape;
 use crate::report::summary::number;
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 790.0;
 /// Where bars begin: names stand before it.
-const LEFT: f64 = 290.0;
+const LEFT: f64 = 315.0;
 /// Where the longest bar ends: its number stands behind it.
-const RIGHT: f64 = 670.0;
+const RIGHT: f64 = 700.0;
 const TOP: f64 = 48.0;
 const ROW: f64 = 30.0;
 const BAR: f64 = 16.0;
@@ -84,8 +84,9 @@ impl Picture {
                     "<line class=\"run\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{from}\" y2=\"{to}\"/>"
                 );
             }
+            let label = if middle < 1.0 { format!("{middle:.3}") } else { number(middle) };
             let end = bar.values.iter().map(|value| at(*value)).fold(at(middle), f64::max) + 8.0;
-            let _ = writeln!(svg, "<text x=\"{end:.1}\" y=\"{base}\">{}</text>", number(middle));
+            let _ = writeln!(svg, "<text x=\"{end:.1}\" y=\"{base}\">{label}</text>");
         }
         svg.push_str("</svg>\n");
         svg

@@ -47,6 +47,9 @@ pub(super) struct Ways {
     folder: tempfile::TempDir,
 }
 
+/// A way's name, and its program or why it cannot be run.
+pub(super) type Named = (&'static str, Result<Way, String>);
+
 /// A program and its first arguments. Count and window follow.
 pub(super) struct Way {
     program: PathBuf,
@@ -64,8 +67,8 @@ impl Ways {
         Ok(Self { folder })
     }
 
-    /// Each way's name, and its program or why it cannot be run.
-    pub(super) fn all(&self) -> Result<[(&'static str, Result<Way, String>); WAYS], Failure> {
+    /// All of them, in the order in which they run.
+    pub(super) fn all(&self) -> Result<[Named; WAYS], Failure> {
         let own = std::env::current_exe()?;
         let rust = |worker: &str| {
             let arguments = ["messaging", "--worker", worker].map(OsString::from).to_vec();
