@@ -184,7 +184,7 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     }
     let mut open = Vec::new();
     while let Some(drawer) = opening.join_next().await {
-        open.push(drawer??);
+        open.push(drawer?.map_err(|broken| format!("no drawer can connect: {broken}"))?);
     }
 
     let (sampler, unreadable) = Sampler::start(live.clone(), setup.processes.clone(), total);
@@ -260,7 +260,8 @@ fn seats(plan: &Plan, ledger: &Ledger) -> Rooms {
 async fn read(shared: Arc<Shared>, mut seat: Seat, opened: Arc<Semaphore>) -> Result<Checker, Failure> {
     let mut stop = shared.stop.subscribe();
     let mut storm = shared.storm.subscribe();
-    let mut reader = open_reader(&shared, &seat.room, None).await?;
+    let opening = open_reader(&shared, &seat.room, None).await;
+    let mut reader = opening.map_err(|broken| format!("no reader can connect: {broken}"))?;
     opened.add_permits(1);
     let mut latencies = Vec::new();
     let mut kicked_us = None;
