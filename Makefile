@@ -17,8 +17,9 @@ BASELINE_MODULES := $(patsubst %,$(BASELINES)/%/node_modules/.package-lock.json,
 # Folders too: their time changes when a file is removed.
 WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app -name node_modules -prune -o -print) $(wildcard $(WEB)/*.json)
 
-.PHONY: help run relay web test lint docs unit redis need-node web-lint web-unit web-relay web-browser browsers \
-        debug-relay fuzz fuzz-build conformance audit measure demo clean baselines baselines-node baselines-check messaging compare
+.PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser browsers \
+        debug-relay fuzz fuzz-build conformance audit load measure demo clean \
+        baselines baselines-node baselines-check messaging compare
 
 help: ## List these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -53,7 +54,7 @@ lint: ## Format and clippy, warnings as errors
 docs: ## The documentation of the code, warnings as errors
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
 
-unit: redis baselines-node ## All tests of the relay, without lint and docs
+unit: redis chromium baselines-node ## All tests of the relay and the load generator, without lint and docs
 	$(CARGO) test --workspace --locked
 
 web-lint: $(MODULES) ## Types, format and lint of the web client
@@ -71,8 +72,10 @@ web-browser: web debug-relay browsers ## The drawing board's tests in Chromium, 
 debug-relay: web
 	$(CARGO) build --package inkrelay-server --bin inkrelay --locked
 
-browsers: ## Install the browsers by apt that are missing
+chromium:
 	@deploy/install-missing chromium chromium
+
+browsers: chromium ## Install the browsers by apt that are missing
 	@deploy/install-missing firefox-esr firefox-esr
 	@deploy/install-missing WebKitWebDriver webkit2gtk-driver
 	@deploy/install-missing Xvfb xvfb
@@ -93,9 +96,18 @@ audit: ## Licences, sources and duplicate versions of what is depended on
 	@command -v cargo-deny > /dev/null || $(CARGO) install --locked cargo-deny
 	$(CARGO) deny --workspace check bans licenses sources
 
-measure: redis ## A first measure of speed, memory and losses; takes a few minutes
-	$(CARGO) build --release --package inkrelay-server --bins --examples
-	$(CARGO) run --release --package inkrelay-server --example measure
+load: ## Build the load generator and a relay beside it: target/release/inkrelay-load --help
+	$(CARGO) build --release --package inkrelay-server --bin inkrelay --package inkrelay-load --locked
+
+measure: redis load ## Speed, memory and losses on two stores; takes a few minutes, pictures in ./measured
+	for store in embedded redis; do \
+		target/release/inkrelay-load replay --speed max --store $$store --out measured/replay-$$store \
+			--label "replay, $$store" && \
+		target/release/inkrelay-load fanout --store $$store --out measured/fanout-$$store \
+			--label "fanout, $$store" || exit 1; \
+	done
+	target/release/inkrelay-load report measured/*/report.json --out measured/report.html > /dev/null
+	@echo "side by side: measured/report.html"
 
 $(BASELINES)/%/node_modules/.package-lock.json: $(BASELINES)/%/package-lock.json | need-node
 	cd $(BASELINES)/$* && npm ci --no-audit --no-fund

@@ -12,6 +12,7 @@ use inkrelay_load::report::{Report, html};
 use inkrelay_load::run::Failure;
 use inkrelay_load::scenario::{Scenario, file};
 use inkrelay_load::target::bare;
+use tokio::signal::unix::SignalKind;
 
 /// Puts load on a relay, checks every record that every reader gets, and tells what it cost.
 ///
@@ -72,6 +73,26 @@ fn main() -> ExitCode {
     }
 }
 
+/// Waits for somebody who does not wait: a second Ctrl-C, or SIGTERM. At the first Ctrl-C runs stop drawing, wait
+/// for what is on its way, and report.
+async fn given_up() {
+    let interrupted = async {
+        // Without signals there is no giving up.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        eprintln!("stopping; Ctrl-C again gives up at once");
+        let _ = tokio::signal::ctrl_c().await;
+    };
+    let Ok(mut terminated) = tokio::signal::unix::signal(SignalKind::terminate()) else {
+        return interrupted.await;
+    };
+    tokio::select! {
+        () = interrupted => {}
+        _ = terminated.recv() => {}
+    }
+}
+
 /// Whether every promise was kept.
 fn run(command: Command) -> Result<bool, Failure> {
     match command {
@@ -89,7 +110,13 @@ fn run(command: Command) -> Result<bool, Failure> {
             let threads = common.threads.max(1);
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
-            let report = runtime.block_on(scenario.run(threads))?;
+            // Dropping a scenario ends the server that was started for it.
+            let report = runtime.block_on(async {
+                tokio::select! {
+                    report = scenario.run(threads) => report,
+                    () = given_up() => Err("given up".into()),
+                }
+            })?;
             print!("{}", summary(&report));
             if let Some(folder) = &common.out {
                 report.write(folder)?;

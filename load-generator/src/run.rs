@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::measure::mark::{Ink, Mark};
 use crate::measure::pacer::{Lane, Lanes, Pace};
@@ -103,6 +103,8 @@ impl Setup {
 struct Shared {
     target: Arc<dyn Target>,
     live: Arc<Live>,
+    ledger: Arc<Ledger>,
+    rooms: Vec<Seats>,
     connecting: Semaphore,
     /// Draws that each reader has for the first time.
     fresh: Vec<AtomicU64>,
@@ -110,12 +112,27 @@ struct Shared {
     storm: watch::Sender<u64>,
 }
 
-/// One reader's place in the run.
+/// Who is in a room, by their places among all of the run.
+struct Seats {
+    room: String,
+    writers: Range<u16>,
+    readers: Range<usize>,
+}
+
+/// One reader's part.
 struct Seat {
-    /// Among all readers of the run.
     index: usize,
     room: String,
     checker: Checker,
+}
+
+/// One drawer's part.
+struct Drawing {
+    room: String,
+    answers: Answers,
+    lane: Arc<Lane>,
+    ink: Arc<Vec<Ink>>,
+    first_ink: usize,
 }
 
 /// Runs a plan.
@@ -123,76 +140,22 @@ struct Seat {
 /// # Errors
 /// When drawers or readers cannot connect. What goes wrong later is in the report.
 pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
-    let clock = Clock::start();
     let mut report = setup.report(plan.scenario);
-    let drawers: u64 =
-        plan.rooms.iter().flat_map(|room| &room.drawing).map(|(_, drawers)| u64::from(*drawers)).sum();
-    let drawers = u16::try_from(drawers).map_err(|_| "more than 65,535 drawers")?;
-    let ledger = Arc::new(Ledger::new(drawers)?);
-    let readers: usize = plan.rooms.iter().map(|room| room.readers).sum();
-    let live = Arc::new(Live::new(clock));
-    let shared = Arc::new(Shared {
-        target: setup.target.clone(),
-        live: live.clone(),
-        connecting: Semaphore::new(CONNECTING_MAX),
-        fresh: (0..readers).map(|_| AtomicU64::new(0)).collect(),
-        stop: watch::Sender::new(false),
-        storm: watch::Sender::new(0),
-    });
-    let rooms = seats(&plan, &ledger);
-
-    let mut reading = JoinSet::new();
-    let opened = Arc::new(Semaphore::new(0));
-    for (room, writers, seats) in &rooms {
-        for index in seats.clone() {
-            let name = format!("reader {}", index + 1);
-            let checker = Checker::new(name, room.clone(), ledger.clone(), writers.clone());
-            let seat = Seat { index, room: room.clone(), checker };
-            reading.spawn(read(shared.clone(), seat, opened.clone()));
-        }
-    }
-    tokio::select! {
-        all = opened.acquire_many(u32::try_from(readers)?) => drop(all?),
-        Some(ended) = reading.join_next(), if readers > 0 => {
-            ended??;
-            return Err("a reader ended before anything was drawn".into());
-        }
-    }
-
+    let shared = Arc::new(share(&plan, setup)?);
+    let (live, clock) = (&shared.live, shared.live.clock);
+    let mut reading = open_readers(&shared).await?;
     let paces: Vec<Pace> =
         plan.rooms.iter().flat_map(|room| &room.drawing).map(|(pace, _)| pace.clone()).collect();
     let total: u64 = paces.iter().map(Pace::count).sum();
     let lanes = Lanes::new(paces);
-    let mut opening = JoinSet::new();
-    let (mut writer, mut lane) = (0, 0);
-    for room in &plan.rooms {
-        for (_, drawers) in &room.drawing {
-            for _ in 0..*drawers {
-                let answers = Answers::new(ledger.clone(), writer, live.ack.clone(), clock);
-                let drawing = Drawing {
-                    room: room.name.clone(),
-                    answers,
-                    lane: lanes.lanes[lane].clone(),
-                    ink: setup.ink.clone(),
-                    first_ink: usize::from(writer) * 7,
-                };
-                opening.spawn(open_drawer(shared.clone(), drawing));
-                writer += 1;
-            }
-            lane += 1;
-        }
-    }
-    let mut open = Vec::new();
-    while let Some(drawer) = opening.join_next().await {
-        open.push(drawer??);
-    }
+    let drawers = open_drawers(&shared, &plan, &lanes, &setup.ink).await?;
 
     let (sampler, unreadable) = Sampler::start(live.clone(), setup.processes.clone(), total);
     report.warnings.extend(unreadable.into_iter().map(|name| format!("{name} cannot be watched")));
     let begin_us = clock.now_us() + LEAD_US;
     lanes.start(clock, begin_us)?;
     let mut drawing: JoinSet<()> =
-        open.into_iter().map(|(drawer, drawing)| draw(shared.clone(), drawer, drawing)).collect();
+        drawers.into_iter().map(|(drawer, drawing)| draw(shared.clone(), drawer, drawing)).collect();
     let storms = tokio::spawn(storms(shared.clone(), plan.storms_s.clone(), begin_us));
     loop {
         tokio::select! {
@@ -206,33 +169,129 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
             }
         }
     }
-    drain(&shared, &ledger, &rooms, setup.drain).await;
+    drain(&shared, setup.drain).await;
     storms.abort();
-    let first_us = live.first_us.load(Ordering::Relaxed);
     let last_us = match live.newest_us.load(Ordering::Relaxed) {
         0 => clock.now_us(),
         newest_us => newest_us,
     };
-    report.took_s = last_us.saturating_sub(first_us) as f64 / 1e6;
-    let (seconds, processes) = sampler.stop().await;
+    report.took_s = last_us.saturating_sub(live.first_us.load(Ordering::Relaxed)) as f64 / 1e6;
+    (report.seconds, report.processes) = sampler.stop().await;
     shared.stop.send_replace(true);
     while let Some(read) = reading.join_next().await {
         report.breaches.merge(read??.finish());
     }
-    audit(&shared, &ledger, &rooms, setup.drain, &mut report).await;
+    audit(&shared, setup.drain, &mut report).await;
 
-    report.tally = ledger.tally(0..drawers);
+    report.tally = shared.ledger.tally(0..shared.ledger.writers());
     report.delivered = live.delivered.load(Ordering::Relaxed);
-    report.delivery = latency(&live.delivery);
-    report.ack = latency(&live.ack);
-    report.seconds = seconds;
-    report.processes = processes;
+    (report.delivery, report.ack) = (latency(&live.delivery), latency(&live.ack));
     report.broken = live.broken();
     if !plan.storms_s.is_empty() {
         live.reconnect_figures(&mut report);
     }
+    judge_answers(&mut report);
     live.judge_generator(&mut report, setup.threads);
     Ok(report)
+}
+
+/// A server that stores nothing loses nothing: that must not look like success.
+fn judge_answers(report: &mut Report) {
+    let tally = report.tally;
+    if tally.sent > 0 && tally.stored == 0 {
+        report.failures.push("nothing was stored".to_owned());
+    }
+    if tally.refused > 0 {
+        report.warnings.push(format!(
+            "{} draws were refused; a relay lifts its limits of rate and count with --unlimited",
+            tally.refused
+        ));
+    }
+    if tally.unknown > 0 {
+        report.warnings.push(format!("{} draws were never answered, and may be there or not", tally.unknown));
+    }
+}
+
+fn share(plan: &Plan, setup: &Setup) -> Result<Shared, Failure> {
+    let drawers: u64 =
+        plan.rooms.iter().flat_map(|room| &room.drawing).map(|(_, drawers)| u64::from(*drawers)).sum();
+    let drawers = u16::try_from(drawers).map_err(|_| "more than 65,535 drawers")?;
+    let (mut writer, mut reader) = (0, 0);
+    let seats = |room: &Room| {
+        let drawers: u16 = room.drawing.iter().map(|(_, drawers)| drawers).sum();
+        let (writers, readers) = (writer..writer + drawers, reader..reader + room.readers);
+        (writer, reader) = (writers.end, readers.end);
+        Seats { room: room.name.clone(), writers, readers }
+    };
+    let rooms = plan.rooms.iter().map(seats).collect();
+    Ok(Shared {
+        target: setup.target.clone(),
+        live: Arc::new(Live::new(Clock::start())),
+        ledger: Arc::new(Ledger::new(drawers)?),
+        rooms,
+        connecting: Semaphore::new(CONNECTING_MAX),
+        fresh: (0..reader).map(|_| AtomicU64::new(0)).collect(),
+        stop: watch::Sender::new(false),
+        storm: watch::Sender::new(0),
+    })
+}
+
+/// Opens all readers, and returns when each can get its first record.
+async fn open_readers(shared: &Arc<Shared>) -> Result<JoinSet<Result<Checker, Failure>>, Failure> {
+    let mut reading = JoinSet::new();
+    let opened = Arc::new(Semaphore::new(0));
+    for seats in &shared.rooms {
+        for index in seats.readers.clone() {
+            let name = format!("reader {}", index + 1);
+            let checker =
+                Checker::new(name, seats.room.clone(), shared.ledger.clone(), seats.writers.clone());
+            let seat = Seat { index, room: seats.room.clone(), checker };
+            reading.spawn(read(shared.clone(), seat, opened.clone()));
+        }
+    }
+    let readers = u32::try_from(shared.fresh.len())?;
+    tokio::select! {
+        all = opened.acquire_many(readers) => drop(all?),
+        Some(ended) = reading.join_next(), if readers > 0 => {
+            ended??;
+            return Err("a reader ended before anything was drawn".into());
+        }
+    }
+    Ok(reading)
+}
+
+/// Opens all drawers, each with what it is to draw.
+async fn open_drawers(
+    shared: &Arc<Shared>,
+    plan: &Plan,
+    lanes: &Lanes,
+    ink: &Arc<Vec<Ink>>,
+) -> Result<Vec<(Box<dyn Drawer>, Drawing)>, Failure> {
+    let mut opening = JoinSet::new();
+    let mut lanes = lanes.lanes.iter();
+    for (room, seats) in plan.rooms.iter().zip(&shared.rooms) {
+        let mut writers = seats.writers.clone();
+        for (_, drawers) in &room.drawing {
+            let lane = lanes.next().ok_or("each pace has a lane")?;
+            for writer in writers.by_ref().take(usize::from(*drawers)) {
+                let live = &shared.live;
+                let drawing = Drawing {
+                    room: room.name.clone(),
+                    answers: Answers::new(shared.ledger.clone(), writer, live.ack.clone(), live.clock),
+                    lane: lane.clone(),
+                    ink: ink.clone(),
+                    // Neighbours draw different ink.
+                    first_ink: usize::from(writer) * 7,
+                };
+                opening.spawn(open_drawer(shared.clone(), drawing));
+            }
+        }
+    }
+    let mut open = Vec::new();
+    while let Some(drawer) = opening.join_next().await {
+        open.push(drawer?.map_err(|broken| format!("no drawer can connect: {broken}"))?);
+    }
+    Ok(open)
 }
 
 /// The whole of a recorder.
@@ -241,26 +300,11 @@ pub fn latency(recorder: &crate::measure::Recorder) -> Latency {
     Latency { quantiles, curve }
 }
 
-/// The name of each room, its writers and its readers.
-type Rooms = Vec<(String, Range<u16>, Range<usize>)>;
-
-fn seats(plan: &Plan, ledger: &Ledger) -> Rooms {
-    let (mut writer, mut reader) = (0, 0);
-    let room = |room: &Room| {
-        let drawers: u16 = room.drawing.iter().map(|(_, drawers)| drawers).sum();
-        let writers = writer..writer + drawers;
-        let readers = reader..reader + room.readers;
-        (writer, reader) = (writers.end, readers.end);
-        debug_assert!(writer <= ledger.writers());
-        (room.name.clone(), writers, readers)
-    };
-    plan.rooms.iter().map(room).collect()
-}
-
 async fn read(shared: Arc<Shared>, mut seat: Seat, opened: Arc<Semaphore>) -> Result<Checker, Failure> {
     let mut stop = shared.stop.subscribe();
     let mut storm = shared.storm.subscribe();
-    let mut reader = open_reader(&shared, &seat.room, None).await?;
+    let opening = open_reader(&shared, &seat.room, None).await;
+    let mut reader = opening.map_err(|broken| format!("no reader can connect: {broken}"))?;
     opened.add_permits(1);
     let mut latencies = Vec::new();
     let mut kicked_us = None;
@@ -321,15 +365,6 @@ async fn open_reader(shared: &Shared, room: &str, place: Option<&str>) -> Result
     shared.target.reader(room, place).await
 }
 
-/// One drawer's part.
-struct Drawing {
-    room: String,
-    answers: Answers,
-    lane: Arc<Lane>,
-    ink: Arc<Vec<Ink>>,
-    first_ink: usize,
-}
-
 async fn open_drawer(shared: Arc<Shared>, drawing: Drawing) -> Result<(Box<dyn Drawer>, Drawing), Broken> {
     let _connecting = shared.connecting.acquire().await.map_err(Broken::new)?;
     let drawer = shared.target.drawer(&drawing.room, drawing.answers.clone()).await?;
@@ -367,20 +402,20 @@ async fn storms(shared: Arc<Shared>, at_s: Vec<f64>, begin_us: u64) {
 }
 
 /// Waits until every reader has what was stored, or nothing more comes.
-async fn drain(shared: &Shared, ledger: &Ledger, rooms: &Rooms, patience: Duration) {
+async fn drain(shared: &Shared, patience: Duration) {
     let (mut newest, mut quiet_since) = (0, Instant::now());
     loop {
-        let has_all = |(_, writers, readers): &(String, Range<u16>, Range<usize>)| {
-            let stored = ledger.tally(writers.clone()).stored;
-            readers.clone().all(|reader| shared.fresh[reader].load(Ordering::Relaxed) >= stored)
+        let has_all = |seats: &Seats| {
+            let stored = shared.ledger.tally(seats.writers.clone()).stored;
+            seats.readers.clone().all(|reader| shared.fresh[reader].load(Ordering::Relaxed) >= stored)
         };
-        let has_unknown = ledger.tally(0..ledger.writers()).unknown > 0;
+        let has_unknown = shared.ledger.tally(0..shared.ledger.writers()).unknown > 0;
         let delivered = shared.live.delivered.load(Ordering::Relaxed);
         if delivered != newest {
             (newest, quiet_since) = (delivered, Instant::now());
         }
         let quiet = quiet_since.elapsed();
-        if quiet >= patience || rooms.iter().all(has_all) && (!has_unknown || quiet >= QUIET) {
+        if quiet >= patience || shared.rooms.iter().all(has_all) && (!has_unknown || quiet >= QUIET) {
             return;
         }
         sleep(LOOK).await;
@@ -388,52 +423,52 @@ async fn drain(shared: &Shared, ledger: &Ledger, rooms: &Rooms, patience: Durati
 }
 
 /// Reads every room again from its start, and compares with the ledger.
-async fn audit(
-    shared: &Arc<Shared>,
-    ledger: &Arc<Ledger>,
-    rooms: &Rooms,
-    patience: Duration,
-    report: &mut Report,
-) {
+async fn audit(shared: &Arc<Shared>, patience: Duration, report: &mut Report) {
     if !shared.target.keeps_log() {
         return;
     }
     let mut audits: JoinSet<Result<Breaches, Broken>> = JoinSet::new();
-    let mut rooms = rooms.iter().filter(|(_, writers, _)| !writers.is_empty());
+    let mut rooms = shared.rooms.iter().filter(|seats| !seats.writers.is_empty());
     loop {
         while audits.len() < AUDITS_MAX {
-            let Some((room, writers, _)) = rooms.next() else { break };
-            let expected = ledger.tally(writers.clone()).stored;
-            let checker =
-                Checker::new("a fresh reader".to_owned(), room.clone(), ledger.clone(), writers.clone());
-            let (shared, room) = (shared.clone(), room.clone());
-            audits.spawn(async move {
-                let mut checker = checker.with_memory();
-                let mut reader = open_reader(&shared, &room, None).await?;
-                let (mut fresh, mut since) = (0, Instant::now());
-                loop {
-                    if checker.fresh() != fresh {
-                        (fresh, since) = (checker.fresh(), Instant::now());
-                    }
-                    let wait = if fresh < expected { patience } else { AFTERMATH };
-                    let mut take = |arrived: Arrived<'_>| {
-                        checker.take(arrived);
-                    };
-                    match tokio::time::timeout_at(since + wait, reader.next(&mut take)).await {
-                        Ok(result) => result?,
-                        // What is lacking now is lost; the checker says what it is.
-                        Err(_) => return Ok(checker.finish()),
-                    }
-                }
-            });
+            let Some(Seats { room, writers, .. }) = rooms.next() else { break };
+            let name = "a fresh reader".to_owned();
+            let checker = Checker::new(name, room.clone(), shared.ledger.clone(), writers.clone());
+            let expected = shared.ledger.tally(writers.clone()).stored;
+            audits.spawn(audit_room(shared.clone(), room.clone(), checker.with_memory(), expected, patience));
         }
         match audits.join_next().await {
             None => return,
             Some(Ok(Ok(breaches))) => report.breaches.merge(breaches),
             Some(Ok(Err(broken))) => {
-                report.failures.push(format!("a fresh reader at the end failed: {broken}"))
+                report.failures.push(format!("a fresh reader at the end failed: {broken}"));
             }
             Some(Err(error)) => report.failures.push(format!("a fresh reader at the end failed: {error}")),
+        }
+    }
+}
+
+async fn audit_room(
+    shared: Arc<Shared>,
+    room: String,
+    mut checker: Checker,
+    expected: u64,
+    patience: Duration,
+) -> Result<Breaches, Broken> {
+    let mut reader = open_reader(&shared, &room, None).await?;
+    let (mut fresh, mut since) = (0, Instant::now());
+    loop {
+        if checker.fresh() != fresh {
+            (fresh, since) = (checker.fresh(), Instant::now());
+        }
+        let wait = if fresh < expected { patience } else { AFTERMATH };
+        let mut take = |arrived: Arrived<'_>| {
+            checker.take(arrived);
+        };
+        match timeout_at(since + wait, reader.next(&mut take)).await {
+            Ok(result) => result?,
+            // What is lacking now is lost; the checker says what it is.
+            Err(_) => return Ok(checker.finish()),
         }
     }
 }

@@ -24,14 +24,24 @@ const LATE_US: u64 = 5_000;
 /// What other programs may use of the machine without being mentioned, in hundredths.
 const OTHERS: f64 = 20.0;
 
-/// The share of the seconds in which the generator's threads had nothing left.
+/// The share of the time in which the generator's threads had nothing left.
 pub fn generator_full(report: &Report, threads: usize) -> f64 {
-    let own = |second: &&Second| {
-        let process = second.processes.last();
-        let used = process.map_or(0.0, |process| (process.user_ms + process.system_ms) as f64 / 10.0);
-        used >= FULL * threads as f64
-    };
-    report.seconds.iter().filter(own).count() as f64 / report.seconds.len().max(1) as f64
+    share_of_time(report, |length, second| {
+        let used = second.processes.last().map_or(0, |process| process.user_ms + process.system_ms);
+        used as f64 / 10.0 >= FULL * threads as f64 * length
+    })
+}
+
+/// The share of the time of which that holds, given each second with its length.
+fn share_of_time(report: &Report, holds: impl Fn(f64, &Second) -> bool) -> f64 {
+    let (mut whole, mut part, mut before_s) = (0.0, 0.0, 0.0);
+    for second in &report.seconds {
+        let length = second.at_s - before_s;
+        before_s = second.at_s;
+        whole += length;
+        part += if holds(length, second) { length } else { 0.0 };
+    }
+    part / f64::max(whole, 1e-3)
 }
 
 /// Hundredths of the whole machine: what all programs used, and what those that are watched used.
@@ -119,18 +129,14 @@ impl Live {
 
     /// Says so when the generator or the machine was the limit, and not the server.
     pub fn judge_generator(&self, report: &mut Report, threads: usize) {
-        let seconds = report.seconds.len().max(1);
-        let share = |is_full: &dyn Fn(&Second) -> bool| {
-            report.seconds.iter().filter(|second| is_full(second)).count() as f64 / seconds as f64
-        };
         let busy = generator_full(report, threads);
-        let machine_full = share(&|second| {
+        let machine_full = share_of_time(report, |_, second| {
             let used = second.cores.iter().map(|core| core.user + core.system + core.stolen);
             !second.cores.is_empty() && used.sum::<f64>() >= 97.0 * second.cores.len() as f64
         });
         if busy > 0.2 {
             report.warnings.push(format!(
-                "the generator itself was the limit: its {threads} threads were busy in {:.0} % of the seconds; \
+                "the generator itself was the limit: its {threads} threads were busy in {:.0} % of the time; \
                  give it more with --threads, or another machine",
                 busy * 100.0
             ));
@@ -143,7 +149,7 @@ impl Live {
             ));
         } else if machine_full > 0.5 {
             report.warnings.push(format!(
-                "all cores were busy in {:.0} % of the seconds, so that server and generator waited for each \
+                "all cores were busy in {:.0} % of the time, so that server and generator waited for each \
                  other: latencies are upper bounds",
                 machine_full * 100.0
             ));

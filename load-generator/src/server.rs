@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,6 +31,9 @@ pub enum Store {
 }
 
 /// A server, and what was started for it. Whatever was is ended with this.
+///
+/// Each is the head of a process group, so that Ctrl-C reaches the generator alone, which stops drawing and still
+/// needs the server for its last comparison.
 #[derive(Debug, Default)]
 pub struct Server {
     /// `http://host:port`.
@@ -160,7 +164,7 @@ impl Server {
             "--appendonly",
             "yes",
         ]);
-        command.arg("--dir").arg(folder).stdout(Stdio::null());
+        command.arg("--dir").arg(folder).stdout(Stdio::null()).process_group(0);
         let child = command.spawn().map_err(|error| format!("redis-server: {error}"))?;
         self.processes.push(("redis".to_owned(), child.id()));
         self.children.push(child);
@@ -170,8 +174,11 @@ impl Server {
 
     fn start(&mut self, command: &mut Command, url: Option<String>) -> Result<(), Failure> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let mut child =
-            command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{program}: {error}"))?;
+        let mut child = command
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| format!("{program}: {error}"))?;
         let output = child.stdout.take();
         self.processes.push(("server".to_owned(), child.id()));
         self.children.push(child);

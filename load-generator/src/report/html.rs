@@ -88,6 +88,17 @@ fn memory(report: &Report, index: usize) -> Vec<(f64, f64)> {
     })
 }
 
+fn switches(report: &Report, index: usize) -> Vec<(f64, f64)> {
+    over_time(report, |length, second| {
+        let switches = second.processes.get(index).map_or((0, 0), |process| process.switches);
+        (switches.0 + switches.1) as f64 / length
+    })
+}
+
+fn sockets(report: &Report, index: usize) -> Vec<(f64, f64)> {
+    over_time(report, |_, second| second.processes.get(index).map_or(0.0, |process| process.sockets as f64))
+}
+
 fn charts(report: &Report) -> Vec<Chart> {
     let mut charts = Vec::new();
     let delivery: fn(&Second) -> &Quantiles = |second| &second.delivery;
@@ -131,6 +142,8 @@ fn charts(report: &Report) -> Vec<Chart> {
     };
     charts.push(chart("CPU of each process", "100 % is one core", Unit::Percent, of_each(cpu)));
     charts.push(chart("Memory", "resident, MiB", Unit::Plain, of_each(memory)));
+    charts.push(chart("Context switches", "a second", Unit::Plain, of_each(switches)));
+    charts.push(chart("Open sockets", "at the end of each second", Unit::Plain, of_each(sockets)));
     let cores = report.seconds.first().map_or(0, |second| second.cores.len());
     for core in 0..cores {
         let part = |value: fn(&crate::measure::watcher::CoreSecond) -> f64| {

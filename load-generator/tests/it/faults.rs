@@ -70,6 +70,15 @@ async fn what_changes_is_corrupt_and_the_draw_itself_is_lost() {
     assert_eq!(report.breaches.first.map(|case| case.breach), Some(Breach::Corrupt));
 }
 
+/// It loses nothing, but that is no success.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_takes_nothing_fails() {
+    let (run, report) = replay(Fault::RefusesAll, 20, 1).await;
+    assert_eq!(run.output.status.code(), Some(1), "{}", run.said());
+    assert_eq!((report.tally.refused, report.tally.stored, report.delivered), (20, 0, 0));
+    assert!(run.said().contains("nothing was stored"), "{}", run.said());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_without_a_fault_passes() {
     let (run, report) = replay(Fault::None, 300, 8).await;

@@ -30,6 +30,8 @@ pub enum Fault {
     Misnumbers,
     /// Refused, and kept.
     KeepsRefused,
+    /// Nothing is taken.
+    RefusesAll,
     /// Nothing is answered for a second.
     Stalls,
 }
@@ -51,6 +53,7 @@ impl Log {
         Record { identity, draw }.encode(&mut record);
         let is_unlucky = self.posts == UNLUCKY;
         match self.fault {
+            Fault::RefusesAll => return 422,
             Fault::Drops if is_unlucky => {}
             Fault::Doubles if is_unlucky => self.records.extend([record.clone(), record]),
             Fault::Swaps if is_unlucky => self.held_back = Some(record),

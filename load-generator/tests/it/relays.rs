@@ -1,6 +1,10 @@
 //! The real relay keeps its promises under short runs, with each store and over each transport.
 
-use crate::support::{Run, build_relay, run};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::support::{Run, build_relay, relay, run};
 
 fn is_good(arguments: &[&str]) -> Run {
     build_relay();
@@ -106,6 +110,33 @@ fn a_soak_too_short_to_judge_says_so() {
     let run = is_good(&[&seconds[..], &["--store", "embedded"]].concat());
     assert!(run.said().contains("too short"), "{}", run.said());
     assert!(crate::support::run(&seconds).said().contains("memory store"));
+}
+
+#[test]
+fn a_command_starts_the_server() {
+    let command = format!("{} serve --listen 127.0.0.1:0 --memory --unlimited", relay().display());
+    let run = is_good(&["fanout", "--readers", "3", "--seconds", "1", "--spawn", &command]);
+    let report = run.report();
+    assert_eq!((report.delivered, report.processes[0].name.as_str()), (180, "server"));
+}
+
+/// Its log dies with it: whatever it acknowledged is gone, or cannot be asked for.
+#[test]
+fn a_relay_that_dies_on_the_way_is_no_success() {
+    let mut server = Command::new(relay());
+    server.args(["serve", "--listen", "127.0.0.1:0", "--memory", "--unlimited"]).stdout(Stdio::piped());
+    let mut server = server.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let url = line.split_whitespace().last().unwrap().to_owned();
+    let load = ["fanout", "--readers", "3", "--seconds", "4", "--drain", "1", "--server"];
+    let running = std::thread::spawn(move || run(&[&load[..], &[&url]].concat()));
+    std::thread::sleep(Duration::from_secs(2));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let run = running.join().unwrap();
+    assert_ne!(run.output.status.code(), Some(0), "{}", run.said());
+    assert!(run.said().contains("refused") || run.said().contains("broke"), "{}", run.said());
 }
 
 #[test]

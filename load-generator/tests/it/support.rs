@@ -37,6 +37,12 @@ pub fn run(arguments: &[&str]) -> Run {
     Run { output, folder }
 }
 
+/// Where the relay is.
+pub fn relay() -> std::path::PathBuf {
+    build_relay();
+    Path::new(PROGRAM).with_file_name("inkrelay")
+}
+
 /// Builds the relay beside the program, which may be the only thing that was built.
 pub fn build_relay() {
     static BUILT: OnceLock<()> = OnceLock::new();
