@@ -10,16 +10,20 @@ mod plan;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::run::Failure;
 use plan::{RESULT, Task};
 
 /// How long one run may take.
 const RUN_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long one that is interrupted may take to end its servers.
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between looks at whether it has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -43,6 +47,18 @@ pub struct Compare {
     /// Where the page and its pictures go
     #[arg(long, default_value = "docs", value_name = "FOLDER")]
     out: PathBuf,
+}
+
+/// Waits until a program has ended, at most that long.
+fn wait(child: &mut Child, within: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let until = Instant::now() + within;
+    loop {
+        let ended = child.try_wait()?;
+        if ended.is_some() || Instant::now() >= until {
+            return Ok(ended);
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 impl Compare {
@@ -85,17 +101,17 @@ impl Compare {
         command.args(&task.arguments).arg("--out").arg(task.output(&running));
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let mut child = command.spawn()?;
-        let until = Instant::now() + RUN_TIMEOUT;
-        let ended = loop {
-            if let Some(status) = child.try_wait()? {
-                break status.to_string();
+        let ended = match wait(&mut child, RUN_TIMEOUT)? {
+            Some(status) => status.to_string(),
+            None => {
+                // As by Ctrl-C: killed at once, it would leave its servers running.
+                kill(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGINT)?;
+                if wait(&mut child, END_TIMEOUT)?.is_none() {
+                    child.kill()?;
+                    child.wait()?;
+                }
+                format!("not done after {} s", RUN_TIMEOUT.as_secs())
             }
-            if Instant::now() >= until {
-                child.kill()?;
-                child.wait()?;
-                break format!("not done after {} s", RUN_TIMEOUT.as_secs());
-            }
-            std::thread::sleep(LOOK);
         };
         if !running.join(RESULT).exists() {
             let said = fs::read_to_string(running.join("log.txt")).unwrap_or_default();
