@@ -322,8 +322,8 @@ mod tests {
 
     #[test]
     fn a_cell_has_the_median_and_the_range() {
-        assert_eq!(cell(&[2.0, 1.0, 3.0]), "2.00 (1.00–3.00)");
-        assert_eq!(cell(&[2.0, 2.0]), "2.00");
+        assert_eq!(cell(&[2.0, 1.0, 3.0]), "2 (1–3)");
+        assert_eq!(cell(&[2.0, 2.0]), "2");
         assert_eq!(cell(&[]), "no result");
     }
 

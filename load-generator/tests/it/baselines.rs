@@ -68,3 +68,11 @@ fn messages_are_passed_and_counted() {
         assert!(calls < 1.0, "{said}");
     }
 }
+
+#[test]
+fn node_hello_answers_every_new_connection() {
+    let start = baseline("node-hello");
+    let churn = ["churn", "--requests", "300", "--at-once", "10", "--path", "/", "--spawn", &start];
+    let report = is_good(&churn).report();
+    assert_eq!(report.ack.quantiles.count, 300);
+}
