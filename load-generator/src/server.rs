@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::run::Failure;
@@ -53,9 +53,10 @@ impl Drop for Server {
     }
 }
 
-/// Asks a process to end, and kills it when it does not: nginx leaves its workers behind when it is killed.
+/// Asks a process to end, and kills it and what it started when it does not.
 fn end(child: &mut Child) {
-    let is_asked = i32::try_from(child.id()).is_ok_and(|id| kill(Pid::from_raw(id), Signal::SIGTERM).is_ok());
+    let id = i32::try_from(child.id()).map(Pid::from_raw).ok();
+    let is_asked = id.is_some_and(|id| kill(id, Signal::SIGTERM).is_ok());
     let until = Instant::now() + END_TIMEOUT;
     while is_asked && Instant::now() < until {
         if child.try_wait().is_ok_and(|ended| ended.is_some()) {
@@ -63,7 +64,8 @@ fn end(child: &mut Child) {
         }
         std::thread::sleep(LOOK);
     }
-    // It may have ended by itself.
+    // It may have ended by itself. nginx's workers outlive their master, and a busy one keeps a core.
+    let _ = id.map(|id| killpg(id, Signal::SIGKILL));
     let _ = child.kill();
     let _ = child.wait();
 }

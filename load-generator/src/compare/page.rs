@@ -110,7 +110,7 @@ fn what(kind: Kind) -> &'static str {
     match kind {
         Kind::Replay => {
             "The load of 2010, 198,000 draws, as fast as eight posts at a time are answered; one reader polls. nchan \
-             keeps draws in its memory only; all others keep them in Redis with `appendonly yes`, or in a file that is \
+             keeps the newest draws only, in its memory; all others keep them in Redis with `appendonly yes`, or in a file that is \
              synced before each answer (embedded)."
         }
         Kind::Fanout => {

@@ -50,6 +50,11 @@ impl Target for Nchan {
         format!("nchan {}", if self.is_socket { "ws" } else { "poll" })
     }
 
+    /// Only the newest draws of a room.
+    fn keeps_log(&self) -> bool {
+        false
+    }
+
     async fn reader(&self, room: &str, place: Option<&str>) -> Result<Box<dyn Reader>, Broken> {
         let path = format!("/rooms/{room}/draws");
         if self.is_socket {
