@@ -93,7 +93,7 @@ audit: ## Licences, sources and duplicate versions of what is depended on
 	$(CARGO) deny --workspace check bans licenses sources
 
 load: ## Build the load generator and a relay beside it: target/release/inkrelay-load --help
-	$(CARGO) build --release --package inkrelay-server --bin inkrelay --package inkrelay-load --locked
+	$(CARGO) build --release --package inkrelay-server --package inkrelay-load --bins --locked
 
 measure: redis load ## Speed, memory and losses on two stores; takes a few minutes, pictures in ./measured
 	for store in embedded redis; do \
