@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use crate::report::summary::{number, time};
 
 const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 250.0;
-const LEFT: f64 = 62.0;
+const HEIGHT: f64 = 254.0;
+const LEFT: f64 = 76.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 14.0;
-const BOTTOM: f64 = 40.0;
+const BOTTOM: f64 = 44.0;
 /// Points of a line at most; beyond it neighbours share one, the highest of them.
 const POINTS_MAX: usize = 640;
 /// Ticks of an axis, about.

@@ -120,8 +120,8 @@ impl Capacity {
         ];
         report.steps = steps;
         (report.breaches, report.failures) = faults;
-        report.warnings.push("all but the steps is of the last step that it held".to_owned());
-        report.warnings.push(limit);
+        let of_last = "all but the steps is of the last step that it held".to_owned();
+        report.warnings.splice(0..0, [limit, of_last]);
         Ok(report)
     }
 
