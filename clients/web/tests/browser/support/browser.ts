@@ -81,6 +81,11 @@ export abstract class Page {
     return answer as Awaited<T>;
   }
 
+  /** The newest lines of the page's console, where the driver tells them. */
+  get printed(): readonly string[] {
+    return [];
+  }
+
   /** Moves the pointer there, goes down, follows the points, and goes up: real input of the browser. */
   async stroke(points: readonly Point[], options: StrokeOptions = {}): Promise<void> {
     const { tool = "mouse", between, batch = BATCH_POINTS } = options;

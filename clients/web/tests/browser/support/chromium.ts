@@ -3,9 +3,11 @@ import { type BrowserContext, type CDPSession, chromium, type Page as Tab } from
 import { type Browser, INSECURE_HOST, Page, type Person, type Step, type Tool, WINDOW } from "./browser.ts";
 import { inTime } from "./wait.ts";
 
-const EXECUTABLE = "/usr/bin/chromium";
+export const EXECUTABLE = "/usr/bin/chromium";
 /** Input that is on its way at the same time. Each is answered when the page has taken it. */
 const IN_FLIGHT = 64;
+/** Lines of a page's console that are kept to say why something failed. */
+const KEPT_LINES = 40;
 
 /** A finger on the screen. */
 export interface Finger {
@@ -92,6 +94,16 @@ export class ChromiumPage extends Page {
     readonly devtools: CDPSession,
   ) {
     super();
+    const keep = (line: string) => {
+      this.#printed.push(line);
+      if (this.#printed.length > KEPT_LINES) this.#printed.shift();
+    };
+    tab.on("console", (message) => keep(`${message.type()}: ${message.text()}`));
+    tab.on("pageerror", (error) => keep(`uncaught: ${error.stack ?? error.message}`));
+  }
+
+  override get printed(): readonly string[] {
+    return this.#printed;
   }
 
   async open(url: string): Promise<void> {
@@ -137,6 +149,7 @@ export class ChromiumPage extends Page {
   }
 
   #isDown = false;
+  readonly #printed: string[] = [];
 
   /** A pen that touches, moves, lifts or hovers, with pressure and tilt. */
   async pen(type: "down" | "move" | "up" | "hover", at: Pen): Promise<void> {
