@@ -86,8 +86,13 @@ async function allSent(page: Page, within?: number): Promise<void> {
 
 /** Waits until as much shows as these ledgers have: what a closed page left is sent apart from a new page's own. */
 async function showsCount(page: Page, ledgers: readonly Ledger[]): Promise<void> {
-  const count = ledgers.reduce((sum, { entries }) => sum + entries.length, 0);
-  await until(`${count} strokes show`, async () => (await shown(page)).length === count, LEFT_BEHIND);
+  const wanted = ledgers.flatMap(({ entries }) => entries).sort();
+  let last: string[] = [];
+  const look = async () => {
+    last = await shown(page);
+    return last.length === wanted.length;
+  };
+  await until("all shows", look, LEFT_BEHIND).catch(() => expect(last.sort()).toEqual(wanted));
 }
 
 test.concurrent.for([{ network: "a network" }, { network: "no network" }])(
@@ -149,12 +154,8 @@ test.concurrent.for([{ network: "a network again" }, { network: "no network yet"
       proxy.goOnline();
     }
     await allSent(again);
-    await until(
-      "all is there",
-      async () => (await shown(again)).length === ledger.entries.length,
-      LEFT_BEHIND,
-    );
-    await showsAll(again, await expectKept(relay.url, ROOM, [ledger]));
+    await showsCount(again, [ledger, later]);
+    await showsAll(again, await expectKept(relay.url, ROOM, [ledger, later]));
   },
 );
 
