@@ -1,11 +1,13 @@
 /** Storage: whose an identity is, and what survives; tabs are pages that share one database. */
 import "fake-indexeddb/auto";
 import { afterEach, expect, test, vi } from "vitest";
+import { Database } from "../../src/database.ts";
 import type { Draw } from "../../src/draw.ts";
+import { type Identity, LeaseLost } from "../../src/identity.ts";
 import { HIDDEN_LEASE_MS, LEASE_MS } from "../../src/lease.ts";
 import { Outbox } from "../../src/outbox.ts";
 import type { Page } from "../../src/page.ts";
-import { type Identity, LeaseLost, Storage, UNUSED_MS } from "../../src/storage.ts";
+import { Storage, UNUSED_MS } from "../../src/storage.ts";
 
 const begin = (stroke: number): Draw => ({
   ...{
@@ -23,11 +25,15 @@ const limits = { bytesPerDraw: 0, drawsPerBatch: 0, bytesPerMessage: 0, batchesP
 class TestPage implements Page {
   readonly session: Map<string, string>;
   hidden = false;
-  private readonly gone: (() => void)[] = [];
+  private readonly gone: ((mayReturn: boolean) => void)[] = [];
   private readonly switched: (() => void)[] = [];
   private readonly ticks: (() => void)[] = [];
 
-  constructor(session = new Map<string, string>()) {
+  constructor(
+    session = new Map<string, string>(),
+    /** What pages leave to whoever comes next: the origin's. */
+    readonly left = new Map<string, string>(),
+  ) {
     this.session = session;
   }
 
@@ -39,10 +45,20 @@ class TestPage implements Page {
   leave(key: string, value: string): void {
     this.session.set(key, value);
   }
+  bequeath(key: string, value: string): boolean {
+    this.left.set(key, value);
+    return true;
+  }
+  bequests(prefix: string): [string, string][] {
+    return [...this.left].filter(([key]) => key.startsWith(prefix));
+  }
+  forget(key: string): void {
+    this.left.delete(key);
+  }
   isHidden(): boolean {
     return this.hidden;
   }
-  onGone(listener: () => void): () => void {
+  onGone(listener: (mayReturn: boolean) => void): () => void {
     this.gone.push(listener);
     return () => {};
   }
@@ -55,8 +71,8 @@ class TestPage implements Page {
     return () => {};
   }
 
-  hide(): void {
-    for (const listener of this.gone) listener();
+  hide(mayReturn = true): void {
+    for (const listener of this.gone) listener(mayReturn);
   }
   show(): void {
     for (const listener of this.switched) listener();
@@ -431,4 +447,72 @@ test("a tab that was taken over goes on with a new identity and what was never s
   await storage.close();
   const mine = await (await browser.open()).claim("room");
   expect([clientOf(mine), drawsOf(mine)]).toEqual([8, [2]]);
+});
+
+test("what a closed tab could not write any more is in its will, and the next to claim anything writes it", async () => {
+  const browser = new Browser();
+  const left = new Map<string, string>();
+  const page = new TestPage(new Map(), left);
+  const tab = await drawn(await browser.open(page), 7, 1);
+  tab.draw();
+  const changes = tab.outbox.changes();
+  if (changes === null) throw new Error("a draw is a change");
+  // The tab dies with its transaction: nothing of this is written, nor that the lease is over.
+  vi.spyOn(Database.prototype, "transact").mockReturnValue(new Promise(() => {}));
+  void tab.identity.save({ ...changes, history: { done: [], undone: [] } });
+  page.hide(false);
+  expect(left.size).toBe(1);
+  vi.restoreAllMocks();
+  const other = await browser.open(new TestPage(new Map(), left));
+  expect(drawsOf(await other.claim("room"))).toEqual([]);
+  expect(left.size).toBe(0);
+  browser.now += LEASE_MS;
+  const orphan = await other.claimOrphan("room");
+  expect([clientOf(orphan), drawsOf(orphan)]).toEqual([7, [1, 2]]);
+});
+
+test("a will is nothing against what its page wrote after all, or another as the same identity", async () => {
+  const browser = new Browser();
+  const left = new Map<string, string>();
+  const page = new TestPage(new Map(), left);
+  const tab = await drawn(await browser.open(page), 7, 1);
+  const wills = async () => {
+    tab.draw();
+    const saving = tab.save();
+    page.hide(false);
+    const will = new Map(left);
+    await saving;
+    return will;
+  };
+  const early = await wills();
+  tab.draw();
+  await tab.save();
+  const other = await browser.open(new TestPage(new Map(), early));
+  await other.claim("another room");
+  expect(early.size).toBe(0);
+  const late = await wills();
+  browser.now += LEASE_MS;
+  const thief = await browser.open(new TestPage());
+  const taken = new Tab(await thief.claim("room"));
+  await taken.store();
+  await (await browser.open(new TestPage(new Map(), late))).claim("another room");
+  await taken.identity.release();
+  const next = await (await browser.open()).claim("room");
+  expect([clientOf(next), drawsOf(next), next.saved.state?.stored]).toEqual([7, [1, 2, 3, 4], 4]);
+});
+
+test("a page that may come back leaves no will, and neither does one that has written all", async () => {
+  const browser = new Browser();
+  const left = new Map<string, string>();
+  const page = new TestPage(new Map(), left);
+  const tab = await drawn(await browser.open(page), 7, 1);
+  page.hide(false);
+  tab.draw();
+  const saving = tab.save();
+  page.hide(true);
+  await saving;
+  expect(left.size).toBe(0);
+  left.set(`${browser.database} will 1`, "no will at all");
+  await (await browser.open(new TestPage(new Map(), left))).claim("room");
+  expect(left.size).toBe(0);
 });
