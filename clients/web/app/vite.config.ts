@@ -1,3 +1,4 @@
+/** The build of the board: its page first, its list of files for the service worker. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,11 +33,27 @@ function shell(): Plugin {
   };
 }
 
+/** WebKit runs a module before styles that stand behind it have come: nothing would have a size yet. */
+function stylesFirst(): Plugin {
+  return {
+    name: "styles-first",
+    apply: "build",
+    transformIndexHtml: {
+      order: "post",
+      handler(html) {
+        const styles = html.match(/ *<link rel="stylesheet"[^>]*>\n/g) ?? [];
+        const rest = styles.reduce((text, style) => text.replace(style, ""), html);
+        return rest.replace(/ *<script type="module"/, (script) => styles.join("") + script);
+      },
+    },
+  };
+}
+
 // Preact needs no plug-in: the compiler takes `jsxImportSource` from tsconfig.json.
 export default defineConfig({
   root: ROOT,
   base: "/",
-  plugins: [shell()],
+  plugins: [shell(), stylesFirst()],
   build: {
     outDir: "../dist",
     emptyOutDir: true,

@@ -1,9 +1,9 @@
 /** The connection: which transport is used when, and what happens between two of them. */
 import { asked, Backoff } from "./backoff.ts";
 import { Choice } from "./choice.ts";
-import type { State, Timing, Transport } from "./client.ts";
 import { ask, type Endpoint, JSON_TYPE } from "./http.ts";
 import { PollRun } from "./long-poll.ts";
+import type { State, Timing, Transport } from "./options.ts";
 import { endedByProblem, openSession } from "./poster.ts";
 import { again, type Ended, lost, type Session } from "./session.ts";
 import { sleep } from "./sleep.ts";

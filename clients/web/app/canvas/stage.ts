@@ -91,9 +91,10 @@ export class Stage {
   #ratio: number;
   #projection: Projection;
   #animation: Animation | null = null;
-  #settled = false;
   #waiting: (() => void)[] = [];
   #destroyed = false;
+  /** A finger tries to draw although it may not. It is told when it lifts: it may be the first of a pinch. */
+  #forbidden = false;
   /** The pending frame, and the pending timer that asks for one. */
   #frame = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -255,10 +256,15 @@ export class Stage {
           this.#wake();
           break;
         case "end":
+          if (this.#forbidden) {
+            this.#forbidden = false;
+            this.#options.onForbidden();
+          }
           this.#pen.end();
           this.#wake();
           break;
         case "cancel":
+          this.#forbidden = false;
           this.#pen.cancel();
           this.#wake();
           break;
@@ -280,7 +286,11 @@ export class Stage {
   #begin(decision: Decision & { kind: "begin" }): void {
     this.#animation = null;
     if (this.readOnly) {
-      this.#options.onForbidden();
+      if (decision.device === "touch") {
+        this.#forbidden = true;
+      } else {
+        this.#options.onForbidden();
+      }
       return;
     }
     if (!this.#hand) {
@@ -371,7 +381,6 @@ export class Stage {
   }
 
   #wake(): void {
-    this.#settled = false;
     if (this.#frame === 0 && !this.#destroyed) {
       clearTimeout(this.#timer);
       this.#timer = undefined;
@@ -408,8 +417,7 @@ export class Stage {
       this.#guessed = false;
       this.#scene.guess([]);
     }
-    this.#settled = settled && this.#animation === null && this.#frame === 0;
-    if (this.#settled) {
+    if (settled && this.#animation === null && this.#frame === 0) {
       this.#release();
     }
     if (wait <= 0 || this.#animation) {

@@ -18,10 +18,25 @@ const TILE_BYTES = TILE * TILE * 4;
 /** All tiles together, unless more than that show at once. */
 const BYTES_MAX = 96 * 2 ** 20;
 
+/** A tile that was begun so often, and was spoiled each time before it was done, is painted in one go. */
+const RESTARTS_MAX = 3;
+/** Strokes that are painted between two looks at the clock. */
+const STROKES_PER_LOOK = 8;
+
+/** Pictures that are kept to be used again. */
+const SPARE_MAX = 16;
+
 /** Where tiles get their strokes from. */
 export interface TileSource {
   /** Baked shapes that touch a box, in painting order. */
   within(box: Box): Shape[];
+}
+
+/** A tile on the way: painted aside over as many frames as it takes, while the old picture shows. */
+interface Painting {
+  readonly picture: CanvasRenderingContext2D;
+  readonly shapes: readonly Shape[];
+  next: number;
 }
 
 interface Tile {
@@ -32,6 +47,8 @@ interface Tile {
   readonly box: Box;
   /** `null`: nothing but paper. */
   picture: CanvasRenderingContext2D | null;
+  painting: Painting | null;
+  restarts: number;
   /** False: it has to be painted from the start. */
   fresh: boolean;
   /** What is to be painted on top. */
@@ -140,17 +157,18 @@ export class Tiles {
     for (const cell of cellsOf(projection, this.#target)) {
       const tile = this.#tile(level, cell);
       tile.used = this.#frame;
-      if (tile.fresh && tile.pending.size === 0) {
+      if (tile.fresh && !tile.painting && tile.pending.size === 0) {
         continue;
       }
       // Appending is cheap, and ink that was just drawn should not wait.
-      if (late() && !(tile.fresh && cell.shows)) {
+      const appends = tile.fresh && !tile.painting && cell.shows;
+      if ((appends || !late()) && this.#paint(tile, late)) {
+        changed.push(tile);
+      }
+      if (tile.painting || !tile.fresh || tile.pending.size > 0) {
         shown &&= !cell.shows;
         done = false;
-        continue;
       }
-      this.#paint(tile);
-      changed.push(tile);
     }
     if (shown) {
       this.#usable = true;
@@ -171,7 +189,7 @@ export class Tiles {
         for (const cell of cellsOf(projection, scale)) {
           const tile = cell.shows ? level.get(keyOf(cell)) : undefined;
           // A tile that was never painted must not cover what lies below.
-          if (tile && (tile.picture || tile.fresh)) {
+          if (tile && (tile.picture || (tile.fresh && !tile.painting))) {
             tile.used = this.#frame;
             this.put(context, projection, tile);
           }
@@ -197,7 +215,8 @@ export class Tiles {
     const places: Box[] = [];
     for (const cell of cellsOf(projection, this.#target)) {
       const tile = this.#tile(level, cell);
-      if (cell.shows && (!tile.fresh || tile.pending.has(shape)) && touches(tile.box, shape.box)) {
+      const lacks = !tile.fresh || tile.painting || tile.pending.has(shape);
+      if (cell.shows && lacks && touches(tile.box, shape.box)) {
         places.push(placeOf(projection, tile));
       }
     }
@@ -230,6 +249,8 @@ export class Tiles {
         scale: this.#target,
         box: padded(box, 1 / this.#target),
         picture: null,
+        painting: null,
+        restarts: 0,
         fresh: false,
         pending: new Set(),
         used: this.#frame,
@@ -239,25 +260,60 @@ export class Tiles {
     return tile;
   }
 
-  #paint(tile: Tile): void {
-    const additions = tile.fresh ? this.#additions(tile) : null;
-    const shapes = additions ?? this.#source.within(tile.box);
-    tile.pending.clear();
-    tile.fresh = true;
-    if (shapes.length === 0) {
-      this.#free(tile);
-      return;
+  /** Paints a tile until `late` says so; returns whether its picture changed. */
+  #paint(tile: Tile, late: () => boolean): boolean {
+    if (tile.fresh && !tile.painting) {
+      const additions = this.#additions(tile);
+      if (additions) {
+        tile.pending.clear();
+        tile.picture ??= this.#blank(this.#spare.pop());
+        this.#fill(tile, tile.picture, additions);
+        return true;
+      }
+      tile.fresh = false;
     }
-    const blank = !additions || !tile.picture;
-    tile.picture ??= this.#spare.pop() ?? newPicture();
-    if (blank) {
-      tile.picture.fillStyle = paper(this.#brush.theme);
-      tile.picture.fillRect(0, 0, TILE, TILE);
+    if (!tile.fresh) {
+      tile.restarts += tile.painting ? 1 : 0;
+      const shapes = this.#source.within(tile.box);
+      tile.fresh = true;
+      tile.pending.clear();
+      if (shapes.length === 0) {
+        this.#free(tile);
+        return true;
+      }
+      tile.painting = { picture: this.#blank(tile.painting?.picture ?? this.#spare.pop()), shapes, next: 0 };
     }
+    const { painting } = tile;
+    if (!painting) {
+      return false;
+    }
+    const patient = tile.restarts < RESTARTS_MAX;
+    while (painting.next < painting.shapes.length) {
+      if (patient && painting.next > 0 && late()) {
+        return false;
+      }
+      const end = painting.next + STROKES_PER_LOOK;
+      this.#fill(tile, painting.picture, painting.shapes.slice(painting.next, end));
+      painting.next = end;
+    }
+    this.#release(tile.picture);
+    tile.picture = painting.picture;
+    tile.painting = null;
+    tile.restarts = 0;
+    return true;
+  }
+
+  #fill(tile: Tile, picture: CanvasRenderingContext2D, shapes: readonly Shape[]): void {
     const placing = { scale: tile.scale, left: -tile.column * TILE, top: -tile.row * TILE };
     for (const shape of shapes) {
-      this.#brush.fill(tile.picture, shape, placing, tile.box);
+      this.#brush.fill(picture, shape, placing, tile.box);
     }
+  }
+
+  #blank(picture = newPicture()): CanvasRenderingContext2D {
+    picture.fillStyle = paper(this.#brush.theme);
+    picture.fillRect(0, 0, TILE, TILE);
+    return picture;
   }
 
   /** What is pending, in order, if painting it on top gives what painting everything would; `null` if not. */
@@ -283,7 +339,7 @@ export class Tiles {
 
   #evict(): void {
     const tiles = [...this.#levels.values()].flatMap((level) => [...level.values()]);
-    let bytes = tiles.filter((tile) => tile.picture).length * TILE_BYTES;
+    let bytes = tiles.reduce((sum, tile) => sum + bytesOf(tile), 0);
     // Tiles without a picture cost little, but there must not be any number of them.
     const idle = tiles.filter((tile) => tile.used < this.#frame);
     if (bytes <= BYTES_MAX && tiles.length <= 4096) {
@@ -294,7 +350,7 @@ export class Tiles {
       if (bytes <= BYTES_MAX && count <= 4096) {
         break;
       }
-      bytes -= tile.picture ? TILE_BYTES : 0;
+      bytes -= bytesOf(tile);
       count--;
       this.#free(tile);
       const level = this.#levels.get(tile.scale);
@@ -306,13 +362,19 @@ export class Tiles {
   }
 
   #free(tile: Tile): void {
-    if (tile.picture && this.#spare.length < 16) {
-      this.#spare.push(tile.picture);
-    } else if (tile.picture) {
-      // Safari keeps a canvas's memory for long unless it is told.
-      tile.picture.canvas.width = 0;
-    }
+    this.#release(tile.picture);
+    this.#release(tile.painting?.picture ?? null);
     tile.picture = null;
+    tile.painting = null;
+  }
+
+  #release(picture: CanvasRenderingContext2D | null): void {
+    if (picture && this.#spare.length < SPARE_MAX) {
+      this.#spare.push(picture);
+    } else if (picture) {
+      // Safari keeps a canvas's memory for long unless it is told.
+      picture.canvas.width = 0;
+    }
   }
 }
 
@@ -325,6 +387,10 @@ function newPicture(): CanvasRenderingContext2D {
     throw new Error("this browser has no 2D canvas");
   }
   return context;
+}
+
+function bytesOf(tile: Tile): number {
+  return ((tile.picture ? 1 : 0) + (tile.painting ? 1 : 0)) * TILE_BYTES;
 }
 
 function keyOf(cell: { readonly column: number; readonly row: number }): string {

@@ -1,4 +1,8 @@
-/** The stage alone, in Chromium, by real pointer input where Chromium can synthesize that. */
+/**
+ * The stage alone, in Chromium, by real pointer input where Chromium can synthesize that.
+ *
+ * It is one long file, since all its tests share one browser and one served page.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -174,6 +178,43 @@ describe("one picture", () => {
       }
     },
   );
+});
+
+test("what was drawn here, by finger, mouse and pen, shows elsewhere to the pixel", async () => {
+  const tab = await open(2);
+  const { page } = tab;
+  await show(tab);
+  await touch(tab, "touchStart", [100, 100]);
+  for (let step = 1; step <= 30; step++) {
+    await touch(tab, "touchMove", [100 + step * 25, 100 + 40 * Math.sin(step / 2)]);
+  }
+  await touch(tab, "touchEnd");
+  await page.mouse.move(50, 50);
+  await page.mouse.down();
+  await page.mouse.move(900, 600, { steps: 30 });
+  await page.mouse.up();
+  await page.evaluate(() =>
+    Object.assign(window.tried.stage, { mode: "highlighter", width: 30, rgba: 0xfacc15ff }),
+  );
+  const around = Array.from(
+    { length: 60 },
+    (_, i): Place => [500 + 400 * Math.cos(i / 9), 350 + 250 * Math.sin(i / 8)],
+  );
+  await pen(tab, around, () => 0.5);
+  await page.evaluate(() => Object.assign(window.tried.stage, { mode: "pen", width: 6, rgba: 0xdc2626ff }));
+  await pen(tab, around, (at) => 0.2 + (at % 7) / 10);
+  expect(await strokes(tab)).toHaveLength(4);
+  const result = await page.evaluate(async () => {
+    const { tried } = window;
+    const here = tried.pixels();
+    const late = tried.again();
+    late.show(tried.sheet, null);
+    await late.settled();
+    const there = tried.pixels();
+    return { differing: tried.differing(here, there), inked: tried.inked(there) };
+  });
+  expect(result.differing).toBe(0);
+  expect(result.inked).toBeGreaterThan(50_000);
 });
 
 describe("pens", () => {
@@ -374,7 +415,7 @@ describe("a mouse", () => {
     expect(calls.filter((call) => call !== "erase")).toHaveLength(2);
   });
 
-  test("draws nothing where that is not allowed, and says so once per try", async () => {
+  test("draws nothing where that is not allowed, and says so once per try, but not to who pinches", async () => {
     const tab = await open();
     const { page } = tab;
     await show(tab);
@@ -387,6 +428,16 @@ describe("a mouse", () => {
     await page.mouse.up();
     expect(await strokes(tab)).toEqual([]);
     expect(await page.evaluate(() => window.tried.notes)).toEqual(["forbidden"]);
+    await touch(tab, "touchStart", [400, 350]);
+    await touch(tab, "touchStart", [400, 350], [600, 350]);
+    await touch(tab, "touchMove", [380, 350], [620, 350]);
+    await touch(tab, "touchEnd");
+    expect(await page.evaluate(() => window.tried.notes)).toEqual(["forbidden"]);
+    await touch(tab, "touchStart", [400, 350]);
+    await touch(tab, "touchMove", [450, 350]);
+    await touch(tab, "touchEnd");
+    expect(await strokes(tab)).toEqual([]);
+    expect(await page.evaluate(() => window.tried.notes)).toEqual(["forbidden", "forbidden"]);
   });
 });
 

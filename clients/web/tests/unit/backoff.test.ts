@@ -1,3 +1,4 @@
+/** The waits between attempts: they double up to a bound, and keep to what a server asks for. */
 import { expect, it } from "vitest";
 import { asked, Backoff, RETRY_MS_MAX } from "../../src/backoff.ts";
 

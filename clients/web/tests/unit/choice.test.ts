@@ -1,3 +1,4 @@
+/** When sockets are given up for polling, and when they are tried again. */
 import { expect, it } from "vitest";
 import { Choice } from "../../src/choice.ts";
 

@@ -1,3 +1,4 @@
+/** Addresses, requests and what a server's refusal means. */
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ask, Endpoint, JSON_TYPE } from "../../src/http.ts";
 

@@ -1,3 +1,4 @@
+/** POSTs of draws: answers, refusals and silence. */
 import { decode } from "@msgpack/msgpack";
 import { afterEach, expect, it, vi } from "vitest";
 import { Endpoint } from "../../src/http.ts";

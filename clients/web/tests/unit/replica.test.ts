@@ -1,3 +1,4 @@
+/** A reader's place in the log: gaps, repeats and resets. */
 import { describe, expect, it } from "vitest";
 import type { LogRecord } from "../../src/draw.ts";
 import type { Position } from "../../src/position.ts";

@@ -1,3 +1,4 @@
+/** What wakes a connection up. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { onWakeups, type Wakeup } from "../../src/wakeups.ts";
 

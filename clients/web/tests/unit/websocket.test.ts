@@ -1,3 +1,4 @@
+/** A session over a socket, with a socket of the test's own. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Outbox } from "../../src/outbox.ts";
 import { type Ended, type Listener, Session } from "../../src/session.ts";

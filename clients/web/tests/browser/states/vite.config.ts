@@ -1,3 +1,4 @@
+/** The build of the page of states. */
 import { join } from "node:path";
 import { defineConfig } from "vite";
 
