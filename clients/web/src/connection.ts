@@ -1,9 +1,11 @@
 /** The connection: which transport is used when, and what happens between two of them. */
 import { asked, Backoff } from "./backoff.ts";
 import { Choice } from "./choice.ts";
-import { ask, type Endpoint, JSON_TYPE } from "./http.ts";
+import { problemRemedy } from "./code.ts";
+import { ask, type Endpoint, JSON_TYPE, MSGPACK } from "./http.ts";
 import { PollRun } from "./long-poll.ts";
 import type { State, Timing, Transport } from "./options.ts";
+import { formatPosition } from "./position.ts";
 import { endedByProblem, openSession } from "./poster.ts";
 import { again, type Ended, lost, type Session } from "./session.ts";
 import { sleep } from "./sleep.ts";
@@ -229,11 +231,44 @@ export class Connection {
         // Without a ticket it was not the ticket.
         if (!ended.lost && this.#session.outbox.ticket === null)
           return this.#stop("invalid_token", ended.why);
-        this.#session.onNewClient(ended.lost);
-        return this.#rest(ended.why, null, false);
+        return this.#becomeNew(ended.why, ended.lost);
       case "refused":
         return this.#stop(ended.code, ended.message);
     }
+  }
+
+  /** Goes on as a new client, with what the store is known not to have any more. */
+  async #becomeNew(why: string, isLost: boolean): Promise<void> {
+    const isOther = isLost || (await this.#isOtherLog());
+    // Without an answer the ticket stays, and is refused once more when there is one.
+    if (isOther !== null) this.#session.onNewClient(isOther);
+    return this.#rest(why, null, false);
+  }
+
+  /**
+   * Whether the server has another log than the one that was read here: a server that knows nobody's ticket any more
+   * may have lost what it acked, too. `null` when it does not answer.
+   */
+  async #isOtherLog(): Promise<boolean | null> {
+    const { position } = this.#session.replica;
+    if (position === null) return false;
+    const query = new URLSearchParams({ after: formatPosition(position), wait: "0", limit: "1" });
+    const answer = await this.#attempt((signal) =>
+      ask(
+        {
+          method: "GET",
+          url: this.#endpoint.url(`draws?${query}`),
+          accept: MSGPACK,
+          credentials: { ...this.#session.credentials, ticket: null },
+          timeout: this.#timing.open,
+        },
+        signal,
+      ),
+    );
+    if (answer.kind === "answer") return false;
+    if (answer.kind !== "problem") return null;
+    const { code, status } = answer.problem;
+    return code !== null && problemRemedy(code, status) === "reset";
   }
 
   async #rest(why: string, retryMs: number | null, draining: boolean): Promise<void> {

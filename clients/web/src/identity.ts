@@ -125,12 +125,14 @@ export class Identity {
     return this.#renewing;
   }
 
-  /** @internal What is not known to be written yet, as text; `null` where that is nothing, or cannot be left. */
+  /**
+   * @internal What is not known to be written yet, as text, and be it no more than that nobody holds this any more: that
+   * too takes a transaction. `null` where it cannot be left.
+   */
   will(): { readonly key: number; readonly text: string } | null {
     const { key, owner } = this.#holding;
-    const state = this.#state;
+    const state = this.#state ?? this.saved.state;
     if (key === null || state === null || this.#lost || this.#released) return null;
-    if (!this.#isDirty && this.#flying === null) return null;
     const flying = this.#flying ?? { put: [], remove: [], history: null };
     const put = [...flying.put.filter(({ id }) => !this.#remove.has(id)), ...this.#put.values()];
     const remove = [...flying.remove, ...this.#remove];
@@ -143,8 +145,8 @@ export class Identity {
   hand(): string | null {
     const { key, owner, isMain } = this.#holding;
     if (key === null || this.#lost || this.#released) return null;
-    void this.#end();
     this.handed = `${key} ${owner}`;
+    void this.#end();
     return isMain ? this.handed : null;
   }
 
@@ -192,7 +194,9 @@ export class Identity {
       if (!row) throw new DatabaseGone("the database was emptied");
       if (row.lease.owner !== owner) throw new LeaseLost("another tab has this identity");
       const changed = await change(row, key, transaction);
-      await identities.put({ ...changed, lease: renewed(owner, now(), isHidden()), usedAt: now() });
+      // While the page goes, what it still writes keeps nobody from going on: it may be the last that it can do.
+      const lease = this.handed === null ? renewed(owner, now(), isHidden()) : ended(owner);
+      await identities.put({ ...changed, lease, usedAt: now() });
     });
   }
 

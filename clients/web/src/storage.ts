@@ -20,7 +20,7 @@
  */
 import { Database, drawsOf, type IdentityRow, type Transaction, unsentOf, writeChanges } from "./database.ts";
 import { Identity, type Saved } from "./identity.ts";
-import { isFree, newOwner, RENEW_MS, renewed } from "./lease.ts";
+import { ended, isFree, newOwner, RENEW_MS, renewed } from "./lease.ts";
 import type { Page } from "./page.ts";
 import { readWill } from "./will.ts";
 
@@ -169,12 +169,14 @@ export class Storage {
       const will = readWill(text);
       if (will !== null) {
         const { key, owner, state } = will;
+        // Whoever left a will does not come back.
+        const lease = ended(owner);
         await this.#database.transact(async (transaction) => {
           const row = await transaction.objectStore("identities").get(key);
           // Another went on as this identity, or its own transaction ended after all.
           if (row?.lease.owner !== owner || (row.state?.newest ?? 0) > state.newest) return;
           await writeChanges(transaction, key, will);
-          await transaction.objectStore("identities").put({ ...row, state, unsent: unsentOf(state) });
+          await transaction.objectStore("identities").put({ ...row, state, lease, unsent: unsentOf(state) });
         });
       }
       page.forget(name);

@@ -1,6 +1,6 @@
 /**
- * A will: what a page that went had not written to the database yet. A transaction takes a while, and dies with its page;
- * a will is written at once, for whichever page of the server comes next.
+ * A will: what a page that went had not written to the database yet, and that it went. A transaction takes a while, and
+ * dies with its page; a will is written at once, for whichever page of the server comes next.
  */
 import type { HistoryState } from "./history.ts";
 import type { OutboxState, QueuedDraw } from "./outbox.ts";

@@ -4,16 +4,18 @@
  */
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import type { Browser, Page } from "./support/browser.ts";
-import { pageFor, proxyFor, relayFor } from "./support/company.ts";
+import { pageFor, personFor, proxyFor, relayFor, watched } from "./support/company.ts";
 import { ENGINES } from "./support/engines.ts";
 import { expectKept, ink, Ledger, openPaper, showsAll } from "./support/ledger.ts";
-import { live, saved, stateOf } from "./support/page.ts";
+import { live, saved, shows, stateOf } from "./support/page.ts";
 import type { RelayOptions } from "./support/relay.ts";
 import { until } from "./support/wait.ts";
 
 const ROOM = "again";
 /** A long stroke: it takes seconds, in which much can happen. */
 const LONG = 500;
+/** Tabs that are closed one after the other. */
+const TABS = 5;
 /** Until a page is live again, in milliseconds: it waits 15 s between two tries at most. */
 const BACK = 60_000;
 /** Until a page that polls looks for a socket again, in milliseconds: it does so after 30 s, then after 60. */
@@ -104,6 +106,27 @@ describe.each(ENGINES)("$name", ({ start }) => {
     }
     expect(hers.handshakes).toBeGreaterThan(1);
     expect(his.handshakes).toBeGreaterThan(1);
+  });
+
+  test("tabs are closed in the moment of their last point, without a network: every stroke is there, once", async (t) => {
+    const relay = await relayFor(t);
+    const proxy = await proxyFor(t, relay);
+    const person = await personFor(t, browser);
+    const ledgers: Ledger[] = [];
+    for (let at = 0; at < TABS; at += 1) {
+      const page = watched(t, await person.page());
+      await openPaper(page, proxy.url, ROOM);
+      proxy.goOffline();
+      const ledger = new Ledger();
+      ledgers.push(ledger);
+      await ledger.draw(page, ink(at));
+      await page.close();
+      proxy.goOnline();
+    }
+    const last = watched(t, await person.page());
+    await openPaper(last, proxy.url, ROOM);
+    await shows(last, TABS, BACK);
+    await showsAll(last, await expectKept(relay.url, ROOM, ledgers));
   });
 
   test("B5: a 500-point stroke goes from the socket to the long poll and back", async (t) => {

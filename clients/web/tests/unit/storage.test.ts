@@ -464,11 +464,10 @@ test("what a closed tab could not write any more is in its will, and the next to
   expect(left.size).toBe(1);
   vi.restoreAllMocks();
   const other = await browser.open(new TestPage(new Map(), left));
-  expect(drawsOf(await other.claim("room"))).toEqual([]);
+  // It goes to the next, whose lease its page would have ended if it could.
+  const next = await other.claim("room");
+  expect([clientOf(next), drawsOf(next), next.saved.history]).toEqual([7, [1, 2], { done: [], undone: [] }]);
   expect(left.size).toBe(0);
-  browser.now += LEASE_MS;
-  const orphan = await other.claimOrphan("room");
-  expect([clientOf(orphan), drawsOf(orphan)]).toEqual([7, [1, 2]]);
 });
 
 test("a will is nothing against what its page wrote after all, or another as the same identity", async () => {
@@ -501,18 +500,21 @@ test("a will is nothing against what its page wrote after all, or another as the
   expect([clientOf(next), drawsOf(next), next.saved.state?.stored]).toEqual([7, [1, 2, 3, 4], 4]);
 });
 
-test("a page that may come back leaves no will, and neither does one that has written all", async () => {
+test("a page that may come back leaves no will; one that goes says at least that, though it looked hidden", async () => {
   const browser = new Browser();
   const left = new Map<string, string>();
   const page = new TestPage(new Map(), left);
   const tab = await drawn(await browser.open(page), 7, 1);
-  page.hide(false);
-  tab.draw();
-  const saving = tab.save();
   page.hide(true);
-  await saving;
+  page.show();
   expect(left.size).toBe(0);
-  left.set(`${browser.database} will 1`, "no will at all");
-  await (await browser.open(new TestPage(new Map(), left))).claim("room");
-  expect(left.size).toBe(0);
+  // Some browsers say first that it is hidden, and hidden pages have long leases.
+  page.hidden = true;
+  await tab.identity.renew();
+  vi.spyOn(Database.prototype, "transact").mockReturnValue(new Promise(() => {}));
+  page.hide(false);
+  vi.restoreAllMocks();
+  left.set(`${browser.database} will 99`, "no will at all");
+  const next = await (await browser.open(new TestPage(new Map(), left))).claim("room");
+  expect([clientOf(next), drawsOf(next), left.size]).toEqual([7, [1], 0]);
 });
