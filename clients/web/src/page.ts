@@ -8,8 +8,8 @@ export interface Page {
   leave(key: string, value: string): void;
   /** Whether nobody sees it, so that its timers may hardly run. */
   isHidden(): boolean;
-  /** Leaves something to whichever page of the origin comes next, at once. `false` where that cannot be. */
-  bequeath(key: string, value: string): boolean;
+  /** Leaves something to whichever page of the origin comes next, at once, where that can be. */
+  bequeath(key: string, value: string): void;
   /** All that was left to whoever comes next under keys that begin so; it stays until it is {@link Page.forget | forgotten}. */
   bequests(prefix: string): readonly (readonly [key: string, value: string])[];
   forget(key: string): void;
@@ -32,7 +32,7 @@ function every(ms: number, listener: () => void): () => void {
 export const noPage: Page = {
   take: () => null,
   leave: () => {},
-  bequeath: () => false,
+  bequeath: () => {},
   bequests: () => [],
   forget: () => {},
   isHidden: () => false,
@@ -74,9 +74,8 @@ export function browserPage(): Page {
     bequeath: (key, value) => {
       try {
         scope.localStorage.setItem(key, value);
-        return true;
       } catch {
-        return false;
+        // Then what is under way may still be written in time.
       }
     },
     bequests: (prefix) => {

@@ -49,9 +49,8 @@ export class TestPage implements Page {
   leave(key: string, value: string): void {
     this.session.set(key, value);
   }
-  bequeath(key: string, value: string): boolean {
+  bequeath(key: string, value: string): void {
     this.left.set(key, value);
-    return true;
   }
   bequests(prefix: string): [string, string][] {
     return [...this.left].filter(([key]) => key.startsWith(prefix));
