@@ -3,7 +3,8 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["tests/unit/**/*.test.ts"] } },
+      // Some compute for seconds where much else runs.
+      { test: { name: "unit", include: ["tests/unit/**/*.test.ts"], testTimeout: 60_000 } },
       { test: { name: "relay", include: ["tests/relay/**/*.test.ts"], testTimeout: 60_000 } },
       {
         test: {
