@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { Board } from "../../../src/board.ts";
 import { type LogRecord, valuesPerPoint } from "../../../src/index.ts";
 import { logOf, type Person as NodePerson } from "../../support/people.ts";
-import { type Page, type Point, type StrokeOptions, WINDOW } from "./browser.ts";
+import type { Page, Point, StrokeOptions } from "./browser.ts";
 import { openBoard, type PlainStroke, setView, strokes } from "./page.ts";
 import { PATIENCE, sleep, until } from "./wait.ts";
 
@@ -12,8 +12,6 @@ import { PATIENCE, sleep, until } from "./wait.ts";
 const PAPER = { x: 140, y: 200, width: 740, height: 430 } as const;
 const COLUMNS = 10;
 const TILES = 100;
-/** At that view a place in the window is the same place on the board. */
-const VIEW = { x: WINDOW.width / 2, y: WINDOW.height / 2, zoom: 1 } as const;
 /** Sixteenths of a CSS pixel. */
 const UNIT = 16;
 /** Points of a slow stroke that come at once, and the pause behind them in milliseconds. */
@@ -27,8 +25,10 @@ export async function openPaper(page: Page, server: string, room: string, within
 }
 
 /** Shows the board so that a place in the window is the same place there. */
-export function atOrigin(page: Page): Promise<void> {
-  return setView(page, VIEW);
+export async function atOrigin(page: Page): Promise<void> {
+  // What the window has now: some browsers show bars later than their driver knows.
+  const [width = 0, height = 0] = await page.evaluate(() => [window.innerWidth, window.innerHeight]);
+  await setView(page, { x: width / 2, y: height / 2, zoom: 1 });
 }
 
 /**
@@ -74,6 +74,7 @@ export class Ledger {
   /** Draws by real input, as fast as the browser takes it. */
   async draw(page: Page, points: readonly Point[], options: StrokeOptions = {}): Promise<void> {
     this.entries.push(entryOf(points));
+    await atOrigin(page);
     await page.stroke(points, options);
   }
 
