@@ -202,9 +202,9 @@ test.concurrent("the browser is killed with unsent ink, and started again: every
         drawn += 4;
         if (drawn !== TORN.drawn) return;
         // Points wait for the end of their frame; a browser that is killed in it takes them along.
-      const entry = entryOf(open.slice(0, TORN.drawn));
-      await until("the stroke shows so far", async () => (await shown(page)).includes(entry));
-      await keptOnDisk(page);
+        const entry = entryOf(open.slice(0, TORN.drawn));
+        await until("the stroke shows so far", async () => (await shown(page)).includes(entry));
+        await keptOnDisk(page);
         await mortal.kill();
         throw new Killed();
       },
