@@ -16,7 +16,14 @@ export default defineConfig({
           fileParallelism: true,
         },
       },
-      { test: { name: "measure", include: ["tests/measure/**/*.measure.ts"], testTimeout: 600_000, hookTimeout: 120_000 } },
+      {
+        test: {
+          name: "measure",
+          include: ["tests/measure/**/*.measure.ts"],
+          testTimeout: 600_000,
+          hookTimeout: 120_000,
+        },
+      },
     ],
   },
 });

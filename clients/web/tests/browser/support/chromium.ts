@@ -58,6 +58,11 @@ export class ChromiumBrowser implements Browser {
     return this.#browser.newContext({ viewport: WINDOW, deviceScaleFactor: 1, ...options });
   }
 
+  /** The whole browser's own DevTools, for tracing. */
+  devtools(): Promise<CDPSession> {
+    return this.#browser.newBrowserCDPSession();
+  }
+
   async close(): Promise<void> {
     await this.#browser.close();
   }

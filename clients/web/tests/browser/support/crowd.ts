@@ -37,7 +37,11 @@ export async function store(server: string, room: string, draws: readonly Draw[]
   }
 }
 
-async function post(url: string, headers: Record<string, string>, body: unknown): Promise<{ ticket?: unknown }> {
+async function post(
+  url: string,
+  headers: Record<string, string>,
+  body: unknown,
+): Promise<{ ticket?: unknown }> {
   const answer = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
