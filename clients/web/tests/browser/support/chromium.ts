@@ -141,6 +141,10 @@ export class ChromiumPage extends Page {
     }
   }
 
+  async press(...keys: readonly string[]): Promise<void> {
+    await this.tab.keyboard.press(keys.join("+"));
+  }
+
   #isDown = false;
 
   /** A pen that touches, moves, lifts or hovers, with pressure and tilt. */

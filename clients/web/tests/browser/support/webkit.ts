@@ -1,7 +1,7 @@
 /** WebKitGTK, the nearest to Safari: driven by W3C WebDriver, on a display of its own. */
 import { existsSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
-import { pointerActions } from "./actions.ts";
+import { keyActions, pointerActions } from "./actions.ts";
 import { member, text } from "./bidi.ts";
 import { type Browser, type Json, Page, type Person, type Step, type Tool, WINDOW } from "./browser.ts";
 import { Child } from "./child.ts";
@@ -206,6 +206,10 @@ class WebKitPage extends Page {
     if (error !== undefined) throw new Error(String(error));
     const json = member(answer, "json");
     return typeof json === "string" ? JSON.parse(json) : undefined;
+  }
+
+  async press(...keys: readonly string[]): Promise<void> {
+    await this.#command("POST", "/actions", { actions: keyActions(keys) });
   }
 
   protected async pointer(tool: Tool, steps: readonly Step[]): Promise<void> {
