@@ -8,6 +8,7 @@ import { BoardsDialog, openNewBoard } from "./boards.tsx";
 import type { Choices } from "./choices.ts";
 import { Corner, type MenuActions } from "./corner.tsx";
 import { FilmBar } from "./film-bar.tsx";
+import { letGoOfFocus } from "./focus.ts";
 import { followPeople } from "./follower.ts";
 import { ShareIcon } from "./icons.tsx";
 import { boardTitle } from "./names.ts";
@@ -64,6 +65,7 @@ export async function showBoard({
   obeyChoices(state, paper);
   listenToKeys(state, paper);
   guardUnsent(state);
+  letGoOfFocus(hosts.panels, hosts.stage);
   // A tab that is put away may end without another word.
   addEventListener("pagehide", () => opening.keep());
   document.addEventListener("visibilitychange", () => opening.keep());
