@@ -133,6 +133,7 @@ describe("trouble", () => {
     ]);
     await shows(again, 2);
     await relay.restart();
+    await again.evaluate(() => globalThis.inkrelay.client?.retry());
     await live(again);
     await saved(again);
     const late = await someone(browser);
