@@ -1,7 +1,7 @@
 /** What the real board says and does when something is in the way: roles, full rooms, refusals, servers that go, no network. */
 import type { Page as Tab } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type ChromiumBrowser, startChromium } from "./support/chromium.ts";
+import { type ChromiumBrowser, type ChromiumPage, startChromium } from "./support/chromium.ts";
 import { store } from "./support/crowd.ts";
 import { live, openBoard, ready, saved, setView, shows, stateOf, unsent } from "./support/page.ts";
 import { readPng, readSvg, savedFile } from "./support/pictures.ts";
@@ -14,6 +14,28 @@ const STROKE: readonly (readonly [number, number])[] = [
   [400, 320],
   [500, 300],
 ];
+
+/** How many unsent draws the page's storage has, by its own count. */
+async function kept(page: ChromiumPage): Promise<number> {
+  return page.evaluate(async () => {
+    const done = <T>(request: IDBRequest<T>) =>
+      new Promise<T>((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+      });
+    const [found] = await indexedDB.databases();
+    if (found?.name === undefined) return 0;
+    const database = await done(indexedDB.open(found.name));
+    try {
+      const rows: { unsent: number }[] = await done(
+        database.transaction("identities").objectStore("identities").getAll(),
+      );
+      return rows.reduce((sum, { unsent }) => sum + unsent, 0);
+    } finally {
+      database.close();
+    }
+  });
+}
 
 describe("trouble", () => {
   let browser: ChromiumBrowser;
@@ -112,7 +134,10 @@ describe("trouble", () => {
     await relay.terminate();
     await until("it notices", async () => (await stateOf(page))?.kind === "offline");
     await page.stroke(STROKE);
-    await until("it waits", async () => ((await unsent(page)) ?? 0) > 0);
+    await until("all that waits is kept", async () => {
+      const waiting = (await unsent(page)) ?? 0;
+      return waiting > 0 && (await kept(page)) === waiting;
+    });
     await page.open("about:blank");
     await page.close();
 
