@@ -106,7 +106,7 @@ async function calm(page: ChromiumPage): Promise<void> {
 
 test("alone", async () => {
   const page = await someone();
-  rows["joining"] = { ...(await join(page)) };
+  rows.joining = { ...(await join(page)) };
   await page.evaluate(() => globalThis.inkrelay.stage.setView({ x: 0, y: 0, zoom: 1 }));
   await calm(page);
 
@@ -116,7 +116,7 @@ test("alone", async () => {
   for (let step = 0; step < 120; step++) await page.tab.mouse.move(800 - step * 5, 600 - step * 3);
   await page.tab.mouse.up();
   await page.tab.keyboard.up("Space");
-  rows["panning"] = { ...(await gaps(page)) };
+  rows.panning = { ...(await gaps(page)) };
 
   await calm(page);
   const fingers = (span: number) => [
@@ -127,20 +127,20 @@ test("alone", async () => {
   for (let step = 0; step < 60; step++) await page.touch("move", fingers(200 - step * 3));
   for (let step = 60; step > 0; step--) await page.touch("move", fingers(200 - step * 3));
   await page.touch("end");
-  rows["pinching"] = { ...(await gaps(page)) };
+  rows.pinching = { ...(await gaps(page)) };
 
   await calm(page);
   const spiral = Array.from({ length: 400 }, (_, step): [number, number, number] => {
     return [512 + (40 + step / 2) * Math.cos(step / 12), 384 + (40 + step / 2) * Math.sin(step / 12), 0.5];
   });
   await page.stroke(spiral, { tool: "pen", batch: 4 });
-  rows["drawing"] = { ...(await gaps(page)) };
+  rows.drawing = { ...(await gaps(page)) };
   await saved(page);
 
   await calm(page);
   await page.tab.keyboard.press("f");
   await settled(page);
-  rows["fitting"] = { ...(await gaps(page)) };
+  rows.fitting = { ...(await gaps(page)) };
   await page.tab.keyboard.press("Control+z");
   await shows(page, STROKES);
   await saved(page);
