@@ -47,6 +47,8 @@ const FAST_WIDTHS = 2;
 const FAST_STEP = 16 * 16;
 /** Turns sharper than that (a cosine) get their sides marked, or thin lines between far points would be pinched. */
 const SHARP = 0.4;
+/** How far from the corner, in pen widths: nearer than a third they would be left out as too near to each other. */
+const MARK = 0.5;
 /** Without pressure, lines begin a little thinner than they go on. */
 const FIRST_PRESSURE = 0.45;
 /** Thinner ink could not be seen. */
@@ -227,6 +229,7 @@ function follow(
 function append(spine: StrokePoint[], next: StrokePoint, size: number): void {
   const last = spine.at(-1);
   const before = spine.at(-2);
+  const mark = size * MARK;
   if (last && !before) {
     // The first point has no way behind it. Its pressure is measured while the pen still lands.
     const pressure = (last.pressure + next.pressure) / 2;
@@ -236,21 +239,21 @@ function append(spine: StrokePoint[], next: StrokePoint, size: number): void {
       const [x, y] = last.vector;
       spine[spine.length - 1] = {
         ...last,
-        point: [last.point[0] + x * size, last.point[1] + y * size],
-        distance: last.distance - size,
-        runningLength: last.runningLength - size,
+        point: [last.point[0] + x * mark, last.point[1] + y * mark],
+        distance: last.distance - mark,
+        runningLength: last.runningLength - mark,
       };
-      spine.push({ ...last, distance: size });
+      spine.push({ ...last, distance: mark });
     }
     if (next.distance > 2.5 * size) {
       const [x, y] = next.vector;
       spine.push({
         ...next,
-        point: [last.point[0] - x * size, last.point[1] - y * size],
-        distance: size,
-        runningLength: last.runningLength + size,
+        point: [last.point[0] - x * mark, last.point[1] - y * mark],
+        distance: mark,
+        runningLength: last.runningLength + mark,
       });
-      spine.push({ ...next, distance: next.distance - size });
+      spine.push({ ...next, distance: next.distance - mark });
       return;
     }
   }

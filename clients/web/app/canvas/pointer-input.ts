@@ -137,8 +137,6 @@ export function listen(host: HTMLElement, listener: PointerListener): () => void
   host.addEventListener(
     "pointerdown",
     (event) => {
-      // The browser's own answer to a middle button is scrolling by itself; to a pen, text selection.
-      event.preventDefault();
       if (document.activeElement instanceof HTMLElement) {
         document.activeElement.blur();
       }
@@ -172,7 +170,9 @@ export function listen(host: HTMLElement, listener: PointerListener): () => void
   for (const type of ["touchstart", "touchmove", "touchend"]) {
     host.addEventListener(type, prevent, { signal, passive: false });
   }
-  for (const type of ["contextmenu", "selectstart", "dragstart", "dblclick"]) {
+  // Its own answer to a middle button is scrolling by itself; to a pen, selection. These belong to "mousedown": WebKitGTK
+  // tells nothing more of a pen whose "pointerdown" was refused.
+  for (const type of ["mousedown", "contextmenu", "selectstart", "dragstart", "dblclick"]) {
     host.addEventListener(type, prevent, { signal });
   }
   return () => abort.abort();

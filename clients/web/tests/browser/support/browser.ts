@@ -4,9 +4,9 @@
 export type Point = readonly [x: number, y: number, pressure?: number];
 
 /** What a hand holds. */
-export type Tool = "mouse" | "pen";
+export type Tool = "mouse" | "pen" | "touch";
 
-/** The size of every window, in CSS pixels. One screen pixel each. */
+/** The size of every window, in CSS pixels. One screen pixel each, where a test wants no others. */
 export const WINDOW = { width: 1024, height: 768 } as const;
 
 /**
@@ -35,6 +35,12 @@ export type Json =
   | readonly Json[]
   | { readonly [key: string]: Json | undefined };
 
+/** What someone's device is like. */
+export interface Device {
+  /** Device pixels per CSS pixel. */
+  readonly ratio?: number;
+}
+
 /** One engine. */
 export interface Browser {
   readonly name: "chromium" | "firefox" | "webkit";
@@ -43,7 +49,7 @@ export interface Browser {
   /** What it can be made to draw with. */
   readonly tools: readonly Tool[];
   /** Someone with a device of their own: nothing is shared with other people's storage. */
-  person(): Promise<Person>;
+  person(device?: Device): Promise<Person>;
   close(): Promise<void>;
 }
 

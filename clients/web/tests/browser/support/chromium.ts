@@ -1,6 +1,15 @@
 /** Chromium, driven over its DevTools protocol: pens with pressure and tilt, many fingers, frozen and slow pages. */
 import { type BrowserContext, type CDPSession, chromium, type Page as Tab } from "playwright-core";
-import { type Browser, INSECURE_HOST, Page, type Person, type Step, type Tool, WINDOW } from "./browser.ts";
+import {
+  type Browser,
+  type Device,
+  INSECURE_HOST,
+  Page,
+  type Person,
+  type Step,
+  type Tool,
+  WINDOW,
+} from "./browser.ts";
 import { inTime } from "./wait.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
@@ -26,6 +35,9 @@ export interface Pen {
   readonly tiltY?: number;
 }
 
+type Launched = Awaited<ReturnType<typeof chromium.launch>>;
+type ContextOptions = NonNullable<Parameters<Launched["newContext"]>[0]>;
+
 export async function startChromium(): Promise<ChromiumBrowser> {
   const browser = await chromium.launch({
     executablePath: EXECUTABLE,
@@ -49,12 +61,12 @@ export class ChromiumBrowser implements Browser {
   }
 
   /** `options` as Playwright's contexts take them: another size, touch, dark, a slow screen. */
-  async person(options: Parameters<typeof this.context>[0] = {}): Promise<ChromiumPerson> {
-    return new ChromiumPerson(await this.context(options));
+  async person({ ratio = 1, ...options }: ContextOptions & Device = {}): Promise<ChromiumPerson> {
+    return new ChromiumPerson(await this.context({ deviceScaleFactor: ratio, ...options }));
   }
 
   /** A context with the tests' window. */
-  context(options: Parameters<Awaited<ReturnType<typeof chromium.launch>>["newContext"]>[0]) {
+  context(options: ContextOptions) {
     return this.#browser.newContext({ viewport: WINDOW, deviceScaleFactor: 1, ...options });
   }
 
@@ -120,6 +132,7 @@ export class ChromiumPage extends Page {
   }
 
   protected async pointer(tool: Tool, steps: readonly Step[]): Promise<void> {
+    if (tool === "touch") return this.#finger(steps);
     const types = { move: "mouseMoved", down: "mousePressed", up: "mouseReleased" } as const;
     let isDown = this.#isDown;
     const events = steps.map(({ kind, x, y, pressure }) => {
@@ -146,6 +159,17 @@ export class ChromiumPage extends Page {
   }
 
   #isDown = false;
+
+  async #finger(steps: readonly Step[]): Promise<void> {
+    const types = { move: "move", down: "start", up: "end" } as const;
+    for (const { kind, x, y } of steps) {
+      if (kind === "move" && !this.#touches) continue;
+      this.#touches = kind !== "up";
+      await this.touch(types[kind], this.#touches ? [{ id: 1, x, y }] : []);
+    }
+  }
+
+  #touches = false;
 
   /** A pen that touches, moves, lifts or hovers, with pressure and tilt. */
   async pen(type: "down" | "move" | "up" | "hover", at: Pen): Promise<void> {

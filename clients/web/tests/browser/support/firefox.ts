@@ -4,7 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { keyActions, pointerActions } from "./actions.ts";
 import { Bidi, member, text } from "./bidi.ts";
-import { type Browser, INSECURE_HOST, Page, type Person, type Step, type Tool, WINDOW } from "./browser.ts";
+import {
+  type Browser,
+  type Device,
+  INSECURE_HOST,
+  Page,
+  type Person,
+  type Step,
+  type Tool,
+  WINDOW,
+} from "./browser.ts";
 import { Child } from "./child.ts";
 
 const EXECUTABLE = "/usr/bin/firefox-esr";
@@ -60,7 +69,7 @@ class FirefoxBrowser implements Browser {
   readonly name = "firefox";
   readonly knowsInsecure = true;
   /** Its driver has no pen. */
-  readonly tools = ["mouse"] as const;
+  readonly tools = ["mouse", "touch"] as const;
   readonly #child: Child;
   readonly #bidi: Bidi;
   readonly #profile: string;
@@ -70,9 +79,9 @@ class FirefoxBrowser implements Browser {
     this.#profile = profile;
   }
 
-  async person(): Promise<Person> {
+  async person({ ratio = 1 }: Device = {}): Promise<Person> {
     const created = await this.#bidi.send("browser.createUserContext", {});
-    return new FirefoxPerson(this.#bidi, text(created, "userContext"));
+    return new FirefoxPerson(this.#bidi, text(created, "userContext"), ratio);
   }
 
   async close(): Promise<void> {
@@ -85,9 +94,11 @@ class FirefoxBrowser implements Browser {
 class FirefoxPerson implements Person {
   readonly #bidi: Bidi;
   readonly #context: string;
-  constructor(bidi: Bidi, context: string) {
+  readonly #ratio: number;
+  constructor(bidi: Bidi, context: string, ratio: number) {
     this.#bidi = bidi;
     this.#context = context;
+    this.#ratio = ratio;
   }
 
   async page(): Promise<Page> {
@@ -97,7 +108,11 @@ class FirefoxPerson implements Person {
       userContext: this.#context,
     });
     const context = text(created, "context");
-    await this.#bidi.send("browsingContext.setViewport", { context, viewport: WINDOW, devicePixelRatio: 1 });
+    await this.#bidi.send("browsingContext.setViewport", {
+      context,
+      viewport: WINDOW,
+      devicePixelRatio: this.#ratio,
+    });
     return new FirefoxPage(this.#bidi, context);
   }
 

@@ -121,6 +121,67 @@ export async function settled(page: Page): Promise<void> {
   await page.evaluate(() => globalThis.inkrelay?.stage.settled());
 }
 
+/** Presses a key, as far as the page's own shortcuts go: engines' drivers differ in their keyboards. */
+export async function press(
+  page: Page,
+  key: string,
+  held: { ctrl?: boolean; shift?: boolean } = {},
+): Promise<void> {
+  await page.evaluate(
+    (key, ctrlKey, shiftKey) => {
+      const options = { key, ctrlKey, shiftKey, bubbles: true, cancelable: true };
+      for (const type of ["keydown", "keyup"]) document.body.dispatchEvent(new KeyboardEvent(type, options));
+    },
+    key,
+    held.ctrl ?? false,
+    held.shift ?? false,
+  );
+}
+
+/**
+ * How many pixels of the stage show ink at this moment. Unlike {@link pixels} it asks nothing of the stage, not even a
+ * frame: what is seen here was painted by itself.
+ */
+export async function inkNow(page: Page): Promise<number> {
+  return page.evaluate(() => {
+    const all = document.createElement("canvas");
+    const context = all.getContext("2d", { willReadFrequently: true });
+    const canvases = [...document.querySelectorAll<HTMLCanvasElement>("#stage canvas")];
+    const [first] = canvases;
+    if (context === null || first === undefined) throw new Error("there is no stage");
+    all.width = first.width;
+    all.height = first.height;
+    for (const canvas of canvases) if (canvas.width > 0 && canvas.height > 0) context.drawImage(canvas, 0, 0);
+    const colours = new Uint32Array(context.getImageData(0, 0, all.width, all.height).data.buffer);
+    return colours.reduce((count, colour) => count + (colour === colours[0] ? 0 : 1), 0);
+  });
+}
+
+/** What the stage shows, as a text that is the same only for the same picture: too large ones are not sent about. */
+export async function fingerprint(page: Page): Promise<string> {
+  await settled(page);
+  return page.evaluate(() => {
+    const all = document.createElement("canvas");
+    const context = all.getContext("2d", { willReadFrequently: true });
+    const canvases = [...document.querySelectorAll<HTMLCanvasElement>("#stage canvas")];
+    const [first] = canvases;
+    if (context === null || first === undefined) throw new Error("there is no stage");
+    all.width = first.width;
+    all.height = first.height;
+    for (const canvas of canvases) if (canvas.width > 0 && canvas.height > 0) context.drawImage(canvas, 0, 0);
+    const colours = new Uint32Array(context.getImageData(0, 0, all.width, all.height).data.buffer);
+    // Two sums of FNV's kind, each of its own beginning.
+    const sums = [0x811c9dc5, 0x1234567];
+    let inked = 0;
+    for (const colour of colours) {
+      if (colour !== colours[0]) inked += 1;
+      for (const [at, sum] of sums.entries())
+        sums[at] = Math.imul(sum ^ colour ^ (colour >>> 15), 0x01000193 + 2 * at);
+    }
+    return `${all.width}×${all.height}, ${inked} inked, ${sums.map((sum) => (sum >>> 0).toString(16)).join(" ")}`;
+  });
+}
+
 /**
  * What the canvases inside an element show, laid over each other in the document's order. Of the whole page when no
  * selector is given. Painted and settled first.

@@ -30,6 +30,8 @@ const FAIR: Weather = {
   bytesPerSecond: Number.POSITIVE_INFINITY,
 };
 
+/** Bytes that are on their way at once in one direction of a late connection. */
+const LATE_BYTES = 1024 * 1024;
 /** Bytes of a request in which its header has to end. */
 const HEADER_BYTES = 16 * 1024;
 const UPGRADE = /\r\nupgrade: *websocket\r\n/i;
@@ -142,9 +144,13 @@ export class ProxyServer {
   #copy(pair: Pair, from: Socket, to: () => Socket, isFromBrowser: boolean): void {
     let head = isFromBrowser ? Buffer.alloc(0) : null;
     let told = 0;
+    let late = 0;
     let last: Promise<void> = Promise.resolve();
     from.on("data", (data: Buffer) => {
-      from.pause();
+      const came = performance.now();
+      late += data.length;
+      // A late network is no narrow one: what comes meanwhile is on its way as well.
+      if (this.weather.delay === 0 || late > LATE_BYTES) from.pause();
       last = last.then(async () => {
         if (isFromBrowser && !pair.isSocket) {
           head = Buffer.concat([head ?? Buffer.alloc(0), data]).subarray(-HEADER_BYTES);
@@ -153,7 +159,8 @@ export class ProxyServer {
           if (isHandshake || head.includes("\r\n\r\n")) head = Buffer.alloc(0);
         }
         const { delay, bytesPerSecond, socketBytes } = this.weather;
-        if (delay > 0) await sleep(delay);
+        if (delay > 0) await sleep(Math.max(0, came + delay - performance.now()));
+        late -= data.length;
         let piece = data;
         if (!isFromBrowser) {
           if (bytesPerSecond < Number.POSITIVE_INFINITY) await sleep((data.length / bytesPerSecond) * 1000);

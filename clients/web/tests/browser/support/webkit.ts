@@ -3,12 +3,21 @@ import { existsSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { keyActions, pointerActions } from "./actions.ts";
 import { member, text } from "./bidi.ts";
-import { type Browser, type Json, Page, type Person, type Step, type Tool, WINDOW } from "./browser.ts";
+import {
+  type Browser,
+  type Device,
+  type Json,
+  Page,
+  type Person,
+  type Step,
+  type Tool,
+  WINDOW,
+} from "./browser.ts";
 import { Child } from "./child.ts";
 import { until } from "./wait.ts";
 
-/** The size of the display, in pixels: windows lie above each other there. */
-const SCREEN = { width: 1600, height: 1200 } as const;
+/** The size of the display, in pixels: windows lie above each other there, with two pixels per CSS pixel at most. */
+const SCREEN = { width: 2400, height: 1800 } as const;
 /**
  * On a graphics card, or what stands in for it, the same path painted twice may differ at its edge by a quarter of a
  * pixel's colour. Pictures that are compared are painted by the processor.
@@ -45,12 +54,14 @@ class WebKitBrowser implements Browser {
   }
 
   /** A driver has one session, and a session one storage: each person is a browser of their own. */
-  async person(): Promise<Person> {
+  async person({ ratio = 1 }: Device = {}): Promise<Person> {
     const port = await freePort();
     const driver = new Child("WebKitWebDriver", [`--port=${port}`], {
       ...process.env,
       DISPLAY: this.#name,
       GDK_BACKEND: "x11",
+      // Whole numbers only.
+      GDK_SCALE: String(ratio),
       GTK_A11Y: "none",
       NO_AT_BRIDGE: "1",
       // Tests also run as root, in containers, where the sandbox cannot.
