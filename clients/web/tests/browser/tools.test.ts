@@ -229,7 +229,7 @@ describe("tools", () => {
     expect(passed.at(-1)).toMatch(/^Zoom|^Fit/);
   });
 
-  test("dark paper shows dark ink light, and pictures stay light", async () => {
+  test("dark paper shows dark ink light", async () => {
     const page = await someoneAt(browser, relay.url, "dark", { colorScheme: "dark" });
     await page.stroke(line(200));
     await settled(page);

@@ -115,7 +115,7 @@ describe("trouble", () => {
     await shows(late, 2);
   });
 
-  test("without a network the page opens from what is kept, with ink and view, and sends it later", async () => {
+  test("without a network the page opens from what is kept, with its ink, and sends it later", async () => {
     const relay = await relayWith({});
     const person = await browser.person();
     onTestFinished(() => person.close());
@@ -166,7 +166,7 @@ describe("trouble", () => {
     await shows(late, 2);
   });
 
-  test("pictures hold all ink, also what is out of sight, on iPads by the share sheet or as a file", async () => {
+  test("pictures hold all ink, also what is out of sight, and none that was erased", async () => {
     const relay = await relayWith({});
     const page = await someoneAt(browser, relay.url, "pictures", { acceptDownloads: true });
     const far = [0, 1, [1, 0x2f9e44ff, 320], 0, [32_000, 16_000, 1_600, 0], true];
