@@ -17,6 +17,14 @@ export default defineConfig({
           fileParallelism: true,
         },
       },
+      {
+        test: {
+          name: "measure",
+          include: ["tests/measure/**/*.measure.ts"],
+          testTimeout: 600_000,
+          hookTimeout: 120_000,
+        },
+      },
     ],
   },
 });

@@ -15,6 +15,9 @@ import { openSocket, SocketRun } from "./websocket.ts";
 /** An attempt that began so lately, in ms, is not begun anew after waking up. */
 const JUST_BEGUN_MS = 1_000;
 
+/** A server that said it would come back is taken at its word for that long, in ms. */
+const RESTART_MS = 60_000;
+
 const AGAIN_AT_ONCE: Ended = { kind: "moved", socket: null, older: null };
 
 /** Who hears of it, and lends a hand. */
@@ -45,6 +48,8 @@ export class Connection {
   #isClosed = false;
   /** The connection was live, and only moves to another socket: nobody is to be told. */
   #isMoving = false;
+  /** When the server said that it goes away, and has not been back since; `null`: it did not. */
+  #drainingSince: number | null = null;
 
   constructor(
     endpoint: Endpoint,
@@ -97,6 +102,7 @@ export class Connection {
 
   onWakeup(wakeup: Wakeup): void {
     if (wakeup === "offline") {
+      this.#drainingSince = null;
       // The device may be wrong, and a server on it needs no network: so it is tried again as ever.
       const ended = again("this device has no network", null);
       if (this.#run !== null) this.#run.end(ended);
@@ -117,6 +123,7 @@ export class Connection {
     if (run === null) return;
     if (replica.caughtUp) {
       this.#isMoving = false;
+      this.#drainingSince = null;
       const transport = run instanceof SocketRun ? "websocket" : "long-poll";
       const { state } = this;
       if (state.kind !== "live" || state.transport !== transport) this.#tell({ kind: "live", transport });
@@ -274,7 +281,11 @@ export class Connection {
   async #rest(why: string, retryMs: number | null, draining: boolean): Promise<void> {
     const random = Math.random();
     const wait = retryMs === null ? this.#backoff.next(random) : asked(retryMs, random);
-    this.#tell({ kind: "offline", why, retryAt: Date.now() + wait, draining });
+    const now = performance.now();
+    if (draining) this.#drainingSince = now;
+    // While it restarts it cannot be reached, and that is no other reason.
+    const restarts = this.#drainingSince !== null && now - this.#drainingSince < RESTART_MS;
+    this.#tell({ kind: "offline", why, retryAt: Date.now() + wait, draining: restarts });
     this.#isResting = true;
     const ended = await this.#attempt(async (signal) => {
       await sleep(wait, signal);

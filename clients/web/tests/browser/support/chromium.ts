@@ -72,6 +72,11 @@ export class ChromiumBrowser implements Browser {
     return this.#browser.newContext({ viewport: WINDOW, deviceScaleFactor: 1, ...options });
   }
 
+  /** The whole browser's own DevTools, for tracing. */
+  devtools(): Promise<CDPSession> {
+    return this.#browser.newBrowserCDPSession();
+  }
+
   async close(): Promise<void> {
     await this.#browser.close();
   }
@@ -159,6 +164,10 @@ export class ChromiumPage extends Page {
           .map((event) => this.devtools.send("Input.dispatchMouseEvent", event)),
       );
     }
+  }
+
+  async press(...keys: readonly string[]): Promise<void> {
+    await this.tab.keyboard.press(keys.join("+"));
   }
 
   #isDown = false;
