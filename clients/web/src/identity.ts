@@ -9,7 +9,7 @@ import {
   writeChanges,
 } from "./database.ts";
 import type { HistoryState } from "./history.ts";
-import { ended, renewed } from "./lease.ts";
+import { ended, type Lease, renewed } from "./lease.ts";
 import type { OutboxChanges, OutboxState, QueuedDraw } from "./outbox.ts";
 import { writeWill } from "./will.ts";
 
@@ -107,7 +107,7 @@ export class Identity {
     await this.#writing;
     this.#released = true;
     this.#holding.onReleased();
-    await this.#end();
+    await this.#end(ended(this.#holding.owner));
   }
 
   /** Says that it is still held, and finds out whether it is: {@link Identity.isLost}. Never rejects. */
@@ -141,12 +141,16 @@ export class Identity {
     return text === null ? null : { key, text };
   }
 
-  /** @internal The page is going: frees it, and returns the word by which the next page in this tab gets it. */
+  /**
+   * @internal The page is going: returns the word by which the next page in this tab gets it. Others get it when its will
+   * is there, or when the lease is over: browsers may pass on what a dying page wrote to the database before what it
+   * wrote to its will, and whoever went on as this identity in between would go on without that.
+   */
   hand(): string | null {
-    const { key, owner, isMain } = this.#holding;
+    const { key, owner, isMain, now } = this.#holding;
     if (key === null || this.#lost || this.#released) return null;
     this.handed = `${key} ${owner}`;
-    void this.#end();
+    void this.#end(renewed(owner, now(), false));
     return isMain ? this.handed : null;
   }
 
@@ -194,20 +198,20 @@ export class Identity {
       if (!row) throw new DatabaseGone("the database was emptied");
       if (row.lease.owner !== owner) throw new LeaseLost("another tab has this identity");
       const changed = await change(row, key, transaction);
-      // While the page goes, what it still writes keeps nobody from going on: it may be the last that it can do.
-      const lease = this.handed === null ? renewed(owner, now(), isHidden()) : ended(owner);
+      // While the page goes, what it still writes must not hold others up for long: it may be the last that it can do.
+      const lease = renewed(owner, now(), this.handed === null && isHidden());
       await identities.put({ ...changed, lease, usedAt: now() });
     });
   }
 
-  async #end(): Promise<void> {
+  async #end(lease: Lease): Promise<void> {
     const { database, key, owner } = this.#holding;
     if (key === null || this.#lost) return;
     try {
       await database.transact(async (transaction) => {
         const identities = transaction.objectStore("identities");
         const row = await identities.get(key);
-        if (row?.lease.owner === owner) await identities.put({ ...row, lease: ended(owner) });
+        if (row?.lease.owner === owner) await identities.put({ ...row, lease });
       });
     } catch {
       // The lease ends by itself.

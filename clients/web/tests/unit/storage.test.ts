@@ -110,6 +110,8 @@ test("a page that comes back whole has its identity still, unless another took i
   await tab.save();
   expect(await other.claimOrphan("room")).toBeNull();
   page.hide();
+  expect(await other.claimOrphan("room")).toBeNull();
+  browser.now += LEASE_MS;
   await vi.waitFor(async () => expect(clientOf(await other.claimOrphan("room"))).toBe(7));
   const onLost = vi.fn();
   tab.identity.onLost(onLost);

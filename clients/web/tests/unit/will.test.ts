@@ -30,6 +30,35 @@ test("what a closed tab could not write any more is in its will, and the next to
   expect(left.size).toBe(0);
 });
 
+test("who is quicker than a closed tab's will waits for it, and does not go on without what is in it", async () => {
+  const browser = new Browser();
+  const left = new Map<string, string>();
+  const tab = await drawn(await browser.open(new TestPage(new Map(), left)), 7, 1);
+  const page = new TestPage(new Map(), left);
+  const closing = await drawn(await browser.open(page), 8, 1);
+  closing.draw();
+  const changes = closing.outbox.changes();
+  if (changes === null) throw new Error("a draw is a change");
+  // That the page goes reaches the database; what it still had to write does not, and its will comes late.
+  const transact = Database.prototype.transact;
+  let first = true;
+  vi.spyOn(Database.prototype, "transact").mockImplementation(function (this: Database, what) {
+    if (!first) return transact.call(this, what);
+    first = false;
+    return new Promise<never>(() => {});
+  });
+  void closing.identity.save({ ...changes, history: null });
+  await Promise.resolve();
+  page.hide(false);
+  const will = [...left];
+  left.clear();
+  const next = await browser.open(new TestPage(new Map(), left));
+  expect(clientOf(await next.claim("room"))).toBeUndefined();
+  expect(await next.claimOrphan("room")).toBeNull();
+  for (const [key, value] of will) left.set(key, value);
+  expect(drawsOf((await next.claimOrphan("room")) ?? tab.identity)).toEqual([1, 2]);
+});
+
 test("a will is nothing against what its page wrote after all, or another as the same identity", async () => {
   const browser = new Browser();
   const left = new Map<string, string>();
