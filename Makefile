@@ -14,8 +14,8 @@ MODULES := $(WEB)/node_modules/.package-lock.json
 # Folders too: their time changes when a file is removed.
 WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app -name node_modules -prune -o -print) $(wildcard $(WEB)/*.json)
 
-.PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser browsers \
-        debug-relay fuzz fuzz-build conformance audit load measure demo clean
+.PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser \
+        web-measure browsers debug-relay fuzz fuzz-build conformance audit load measure demo clean
 
 help: ## List these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,6 +64,9 @@ web-relay: $(MODULES) debug-relay ## The web client's tests against a relay
 
 web-browser: web debug-relay browsers ## The drawing board's tests in Chromium, Firefox and WebKitGTK
 	cd $(WEB) && npx vitest run --project browser
+
+web-measure: web debug-relay browsers ## How a board of 5,000 strokes feels in Chromium: frame times and times to join, as a table
+	cd $(WEB) && npx vitest run --project measure
 
 debug-relay: web
 	$(CARGO) build --package inkrelay-server --bin inkrelay --locked
