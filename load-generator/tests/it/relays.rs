@@ -120,6 +120,20 @@ fn a_command_starts_the_server() {
     assert_eq!((report.delivered, report.processes[0].name.as_str()), (180, "server"));
 }
 
+#[test]
+fn what_a_limit_refuses_is_counted_and_not_called_lost() {
+    let relay = relay().display().to_string();
+    let command = format!("{relay} serve --listen 127.0.0.1:0 --memory --max-rate 20");
+    for transport in ["ws", "poll"] {
+        let load = ["fanout", "--readers", "5", "--rate", "100", "--seconds", "3", "--transport", transport];
+        let run = is_good(&[&load[..], &["--spawn", &command]].concat());
+        let report = run.report();
+        assert!(report.tally.refused > 50 && report.tally.unknown == 0, "{}", run.said());
+        assert_eq!(report.delivered, report.tally.stored * 5, "{}", run.said());
+        assert!(run.said().contains("were refused"), "{}", run.said());
+    }
+}
+
 /// Its log dies with it: whatever it acknowledged is gone, or cannot be asked for.
 #[test]
 fn a_relay_that_dies_on_the_way_is_no_success() {
