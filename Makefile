@@ -17,8 +17,8 @@ BASELINE_MODULES := $(patsubst %,$(BASELINES)/%/node_modules/.package-lock.json,
 # Folders too: their time changes when a file is removed.
 WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app -name node_modules -prune -o -print) $(wildcard $(WEB)/*.json)
 
-.PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser browsers \
-        debug-relay fuzz fuzz-build conformance audit load measure demo clean \
+.PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser \
+        web-measure browsers debug-relay fuzz fuzz-build conformance audit load measure demo clean \
         baselines baselines-node baselines-check messaging compare
 
 help: ## List these commands
@@ -69,6 +69,9 @@ web-relay: $(MODULES) debug-relay ## The web client's tests against a relay
 web-browser: web debug-relay browsers ## The drawing board's tests in Chromium, Firefox and WebKitGTK
 	cd $(WEB) && npx vitest run --project browser
 
+web-measure: web debug-relay browsers ## How a board of 5,000 strokes feels in Chromium: frame times and times to join, as a table
+	cd $(WEB) && npx vitest run --project measure
+
 debug-relay: web
 	$(CARGO) build --package inkrelay-server --bin inkrelay --locked
 
@@ -97,7 +100,7 @@ audit: ## Licences, sources and duplicate versions of what is depended on
 	$(CARGO) deny --workspace check bans licenses sources
 
 load: ## Build the load generator and a relay beside it: target/release/inkrelay-load --help
-	$(CARGO) build --release --package inkrelay-server --bin inkrelay --package inkrelay-load --locked
+	$(CARGO) build --release --package inkrelay-server --package inkrelay-load --bins --locked
 
 measure: redis load ## Speed, memory and losses on two stores; takes a few minutes, pictures in ./measured
 	for store in embedded redis; do \

@@ -3,7 +3,8 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["tests/unit/**/*.test.ts"] } },
+      // Some compute for seconds where much else runs.
+      { test: { name: "unit", include: ["tests/unit/**/*.test.ts"], testTimeout: 60_000 } },
       { test: { name: "relay", include: ["tests/relay/**/*.test.ts"], testTimeout: 60_000 } },
       {
         test: {
@@ -14,6 +15,14 @@ export default defineConfig({
           // Two browsers that draw at once are as much as a small machine does in time.
           maxWorkers: 2,
           fileParallelism: true,
+        },
+      },
+      {
+        test: {
+          name: "measure",
+          include: ["tests/measure/**/*.measure.ts"],
+          testTimeout: 600_000,
+          hookTimeout: 120_000,
         },
       },
     ],

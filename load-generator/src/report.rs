@@ -90,6 +90,9 @@ pub struct Report {
     pub processes: Vec<ProcessWhole>,
     /// What only this scenario measures.
     pub figures: Vec<Figure>,
+    /// Of a load that was raised step by step: how much, and the microseconds from due to a reader at p99.
+    #[serde(default)]
+    pub steps: Vec<(f64, u64)>,
     /// Connections that broke, and why the first of them did.
     pub broken: (u64, Option<String>),
     /// Broken promises.

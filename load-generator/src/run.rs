@@ -27,6 +27,8 @@ const AUDITS_MAX: usize = 16;
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a reader waits before it connects again.
 const RECONNECT_WAIT: Duration = Duration::from_millis(100);
+/// How long a drawer tries to reach a server that is gone.
+const GONE: Duration = Duration::from_secs(30);
 /// How long nothing may come for what is unknown to count as not coming.
 const QUIET: Duration = Duration::from_secs(1);
 /// How long a fresh reader that has everything waits for what should not come.
@@ -154,13 +156,18 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     report.warnings.extend(unreadable.into_iter().map(|name| format!("{name} cannot be watched")));
     let begin_us = clock.now_us() + LEAD_US;
     lanes.start(clock, begin_us)?;
-    let mut drawing: JoinSet<()> =
+    let mut drawing: JoinSet<Result<(), Broken>> =
         drawers.into_iter().map(|(drawer, drawing)| draw(shared.clone(), drawer, drawing)).collect();
     let storms = tokio::spawn(storms(shared.clone(), plan.storms_s.clone(), begin_us));
     loop {
         tokio::select! {
             ended = drawing.join_next() => match ended {
-                Some(ended) => ended?,
+                Some(ended) => {
+                    if let (Err(broken), false) = (ended?, lanes.is_stopped()) {
+                        lanes.stop();
+                        report.failures.push(format!("given up, since the server is gone: {broken}"));
+                    }
+                }
                 None => break,
             },
             _ = tokio::signal::ctrl_c(), if !lanes.is_stopped() => {
@@ -371,10 +378,15 @@ async fn open_drawer(shared: Arc<Shared>, drawing: Drawing) -> Result<(Box<dyn D
     Ok((drawer, drawing))
 }
 
-async fn draw(shared: Arc<Shared>, mut drawer: Box<dyn Drawer>, drawing: Drawing) {
+/// Draws what its lane gives it.
+///
+/// # Errors
+/// When the server could not be reached for so long that it is gone.
+async fn draw(shared: Arc<Shared>, mut drawer: Box<dyn Drawer>, drawing: Drawing) -> Result<(), Broken> {
     let live = &shared.live;
     let mut draw = Vec::new();
     let mut next_ink = drawing.first_ink;
+    let mut broken_since = None;
     while let Some(due_us) = drawing.lane.next(live.clock).await {
         live.first_us.fetch_min(due_us, Ordering::Relaxed);
         live.late.record(drawing.first_ink, &[live.clock.now_us().saturating_sub(due_us)]);
@@ -383,14 +395,21 @@ async fn draw(shared: Arc<Shared>, mut drawer: Box<dyn Drawer>, drawing: Drawing
         next_ink += 1;
         ink.mark(Mark { writer: drawing.answers.writer_id(), number, due_us }, &mut draw);
         live.sent.fetch_add(1, Ordering::Relaxed);
-        if let Err(broken) = drawer.draw(number, &draw).await {
-            live.on_broken(&broken);
-            sleep(RECONNECT_WAIT).await;
-        } else if drawing.lane.is_as_fast_as_answered() {
-            drawer.settle(ANSWER_TIMEOUT).await;
+        let Err(broken) = drawer.draw(number, &draw).await else {
+            broken_since = None;
+            if drawing.lane.is_as_fast_as_answered() {
+                drawer.settle(ANSWER_TIMEOUT).await;
+            }
+            continue;
+        };
+        live.on_broken(&broken);
+        if broken_since.get_or_insert_with(Instant::now).elapsed() >= GONE {
+            return Err(broken);
         }
+        sleep(RECONNECT_WAIT).await;
     }
     drawer.settle(ANSWER_TIMEOUT).await;
+    Ok(())
 }
 
 async fn storms(shared: Arc<Shared>, at_s: Vec<f64>, begin_us: u64) {

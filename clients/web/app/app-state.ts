@@ -28,6 +28,7 @@ export type Paper = Pick<
   | "setView"
   | "zoomBy"
   | "fit"
+  | "bringIntoSight"
   | "toStage"
 >;
 

@@ -5,9 +5,10 @@
 
 import type { Draw, StrokeName, Style } from "./draw.ts";
 import { History, type HistoryState } from "./history.ts";
+import { type Identity, LeaseLost } from "./identity.ts";
 import type { LiveBoard } from "./live-board.ts";
 import { type DrawId, Outbox, type Pushed, type Refused } from "./outbox.ts";
-import { type Identity, LeaseLost, type Storage } from "./storage.ts";
+import type { Storage } from "./storage.ts";
 import { SELF } from "./stroke.ts";
 
 /** Batches on a WebSocket that may wait for their acks at once; what is drawn meanwhile goes in the next. */

@@ -1,9 +1,11 @@
 /** The connection: which transport is used when, and what happens between two of them. */
 import { asked, Backoff } from "./backoff.ts";
 import { Choice } from "./choice.ts";
-import { ask, type Endpoint, JSON_TYPE } from "./http.ts";
+import { problemRemedy } from "./code.ts";
+import { ask, type Endpoint, JSON_TYPE, MSGPACK } from "./http.ts";
 import { PollRun } from "./long-poll.ts";
 import type { State, Timing, Transport } from "./options.ts";
+import { formatPosition } from "./position.ts";
 import { endedByProblem, openSession } from "./poster.ts";
 import { again, type Ended, lost, type Session } from "./session.ts";
 import { sleep } from "./sleep.ts";
@@ -12,6 +14,9 @@ import { openSocket, SocketRun } from "./websocket.ts";
 
 /** An attempt that began so lately, in ms, is not begun anew after waking up. */
 const JUST_BEGUN_MS = 1_000;
+
+/** A server that said it would come back is taken at its word for that long, in ms. */
+const RESTART_MS = 60_000;
 
 const AGAIN_AT_ONCE: Ended = { kind: "moved", socket: null, older: null };
 
@@ -43,6 +48,8 @@ export class Connection {
   #isClosed = false;
   /** The connection was live, and only moves to another socket: nobody is to be told. */
   #isMoving = false;
+  /** When the server said that it goes away, and has not been back since; `null`: it did not. */
+  #drainingSince: number | null = null;
 
   constructor(
     endpoint: Endpoint,
@@ -95,6 +102,7 @@ export class Connection {
 
   onWakeup(wakeup: Wakeup): void {
     if (wakeup === "offline") {
+      this.#drainingSince = null;
       // The device may be wrong, and a server on it needs no network: so it is tried again as ever.
       const ended = again("this device has no network", null);
       if (this.#run !== null) this.#run.end(ended);
@@ -115,6 +123,7 @@ export class Connection {
     if (run === null) return;
     if (replica.caughtUp) {
       this.#isMoving = false;
+      this.#drainingSince = null;
       const transport = run instanceof SocketRun ? "websocket" : "long-poll";
       const { state } = this;
       if (state.kind !== "live" || state.transport !== transport) this.#tell({ kind: "live", transport });
@@ -229,17 +238,54 @@ export class Connection {
         // Without a ticket it was not the ticket.
         if (!ended.lost && this.#session.outbox.ticket === null)
           return this.#stop("invalid_token", ended.why);
-        this.#session.onNewClient(ended.lost);
-        return this.#rest(ended.why, null, false);
+        return this.#becomeNew(ended.why, ended.lost);
       case "refused":
         return this.#stop(ended.code, ended.message);
     }
   }
 
+  /** Goes on as a new client, with what the store is known not to have any more. */
+  async #becomeNew(why: string, isLost: boolean): Promise<void> {
+    const isOther = isLost || (await this.#isOtherLog());
+    // Without an answer the ticket stays, and is refused once more when there is one.
+    if (isOther !== null) this.#session.onNewClient(isOther);
+    return this.#rest(why, null, false);
+  }
+
+  /**
+   * Whether the server has another log than the one that was read here: a server that knows nobody's ticket any more
+   * may have lost what it acked, too. `null` when it does not answer.
+   */
+  async #isOtherLog(): Promise<boolean | null> {
+    const { position } = this.#session.replica;
+    if (position === null) return false;
+    const query = new URLSearchParams({ after: formatPosition(position), wait: "0", limit: "1" });
+    const answer = await this.#attempt((signal) =>
+      ask(
+        {
+          method: "GET",
+          url: this.#endpoint.url(`draws?${query}`),
+          accept: MSGPACK,
+          credentials: { ...this.#session.credentials, ticket: null },
+          timeout: this.#timing.open,
+        },
+        signal,
+      ),
+    );
+    if (answer.kind === "answer") return false;
+    if (answer.kind !== "problem") return null;
+    const { code, status } = answer.problem;
+    return code !== null && problemRemedy(code, status) === "reset";
+  }
+
   async #rest(why: string, retryMs: number | null, draining: boolean): Promise<void> {
     const random = Math.random();
     const wait = retryMs === null ? this.#backoff.next(random) : asked(retryMs, random);
-    this.#tell({ kind: "offline", why, retryAt: Date.now() + wait, draining });
+    const now = performance.now();
+    if (draining) this.#drainingSince = now;
+    // While it restarts it cannot be reached, and that is no other reason.
+    const restarts = this.#drainingSince !== null && now - this.#drainingSince < RESTART_MS;
+    this.#tell({ kind: "offline", why, retryAt: Date.now() + wait, draining: restarts });
     this.#isResting = true;
     const ended = await this.#attempt(async (signal) => {
       await sleep(wait, signal);

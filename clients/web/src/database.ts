@@ -180,3 +180,41 @@ export class Database {
     }
   }
 }
+
+/** What one transaction writes beside the identity's row: first goes what is removed. */
+export interface Changes {
+  readonly put: readonly QueuedDraw[];
+  readonly remove: readonly number[];
+  /** `null` where it has not changed. */
+  readonly history: HistoryState | null;
+}
+
+export async function writeChanges(transaction: Transaction, key: number, changes: Changes): Promise<void> {
+  const { put, remove, history } = changes;
+  const draws = transaction.objectStore("draws");
+  await Promise.all([
+    ...ranges(new Set(remove)).map(([from, to]) => draws.delete(IDBKeyRange.bound([key, from], [key, to]))),
+    ...put.map((draw) => draws.put(draw, [key, draw.id])),
+    ...(history ? [transaction.objectStore("histories").put(history, key)] : []),
+  ]);
+}
+
+/** Neighbouring ids as ranges: what is forgotten goes in one go. */
+function ranges(ids: ReadonlySet<number>): [number, number][] {
+  const found: [number, number][] = [];
+  for (const id of ids) {
+    const last = found.at(-1);
+    if (last && last[1] + 1 === id) last[1] = id;
+    else found.push([id, id]);
+  }
+  return found;
+}
+
+export function drawsOf(key: number): IDBKeyRange {
+  return IDBKeyRange.bound([key, 0], [key, Number.MAX_SAFE_INTEGER]);
+}
+
+/** How many draws of such an outbox the store is not known to have. */
+export function unsentOf(state: OutboxState): number {
+  return state.last - state.stored;
+}

@@ -5,14 +5,18 @@
 
 import { History } from "./history.ts";
 import { type Endpoint, REQUEST_TIMEOUT_MS } from "./http.ts";
+import type { Identity } from "./identity.ts";
+import { LEASE_MS } from "./lease.ts";
 import { Outbox, type Refused } from "./outbox.ts";
 import { START } from "./position.ts";
 import { openSession, Poster } from "./poster.ts";
 import { type Ended, type Listener, Session } from "./session.ts";
-import type { Identity, Storage } from "./storage.ts";
+import type { Storage } from "./storage.ts";
 
 /** How often it is looked for orphans, in ms. */
 const LOOK_INTERVAL_MS = 30_000;
+/** The second look: a tab that was closed just before this one was opened may hold its lease until then; in ms. */
+const SECOND_LOOK_MS = LEASE_MS + 1_000;
 /** Orphans that are seen to in one look at most; the next look goes on. */
 const ORPHANS_MAX = 64;
 /** For all draws of one orphan, in ms; then it is left to the next look. */
@@ -27,6 +31,7 @@ export class Orphans {
   readonly #closing = new AbortController();
   #looking: Promise<void> | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #looks = 0;
 
   constructor(endpoint: Endpoint, storage: Storage, room: string, token: () => string | null) {
     this.#endpoint = endpoint;
@@ -35,13 +40,15 @@ export class Orphans {
     this.#token = token;
   }
 
-  /** Looks now, since there is a server, and from then on every 30 s. */
+  /** Looks now, since there is a server, again when the leases of that moment are over, and from then on every 30 s. */
   look(): void {
     if (this.#closing.signal.aborted || this.#looking !== null) return;
     clearTimeout(this.#timer);
     this.#looking = this.#seeToAll().finally(() => {
       this.#looking = null;
-      if (!this.#closing.signal.aborted) this.#timer = setTimeout(() => this.look(), LOOK_INTERVAL_MS);
+      this.#looks += 1;
+      const wait = this.#looks === 1 ? SECOND_LOOK_MS : LOOK_INTERVAL_MS;
+      if (!this.#closing.signal.aborted) this.#timer = setTimeout(() => this.look(), wait);
     });
   }
 

@@ -8,8 +8,13 @@ export interface Page {
   leave(key: string, value: string): void;
   /** Whether nobody sees it, so that its timers may hardly run. */
   isHidden(): boolean;
-  /** The page is going, and may come back. */
-  onGone(listener: () => void): () => void;
+  /** Leaves something to whichever page of the origin comes next, at once, where that can be. */
+  bequeath(key: string, value: string): void;
+  /** All that was left to whoever comes next under keys that begin so; it stays until it is {@link Page.forget | forgotten}. */
+  bequests(prefix: string): readonly (readonly [key: string, value: string])[];
+  forget(key: string): void;
+  /** The page is going, and may come back or is known not to. */
+  onGone(listener: (mayReturn: boolean) => void): () => void;
   /** The page came back, or is seen again, or is hidden now. */
   onSwitched(listener: () => void): () => void;
   /** Calls back every `ms`. */
@@ -27,13 +32,19 @@ function every(ms: number, listener: () => void): () => void {
 export const noPage: Page = {
   take: () => null,
   leave: () => {},
+  bequeath: () => {},
+  bequests: () => [],
+  forget: () => {},
   isHidden: () => false,
   onGone: () => () => {},
   onSwitched: () => () => {},
   every,
 };
 
-/** The browser's. What a page leaves stands in `sessionStorage`; where that is blocked, nothing is handed over. */
+/**
+ * The browser's. What a page leaves stands in `sessionStorage`, and in `localStorage` if it is for any; where these are
+ * blocked, nothing is handed over.
+ */
 export function browserPage(): Page {
   const scope = globalThis;
   if (typeof scope.document === "undefined" || typeof scope.addEventListener !== "function") return noPage;
@@ -60,8 +71,34 @@ export function browserPage(): Page {
         // The next page then waits for the lease to end, or takes another identity.
       }
     },
+    bequeath: (key, value) => {
+      try {
+        scope.localStorage.setItem(key, value);
+      } catch {
+        // Then what is under way may still be written in time.
+      }
+    },
+    bequests: (prefix) => {
+      try {
+        const keys = Object.keys(scope.localStorage).filter((key) => key.startsWith(prefix));
+        return keys.map((key) => [key, scope.localStorage.getItem(key) ?? ""] as const);
+      } catch {
+        return [];
+      }
+    },
+    forget: (key) => {
+      try {
+        scope.localStorage.removeItem(key);
+      } catch {
+        // Then there was nothing.
+      }
+    },
     isHidden: () => scope.document.visibilityState === "hidden",
-    onGone: (listener) => listen(scope, ["pagehide"], listener),
+    onGone: (listener) => {
+      const gone = (event: Event) => listener("persisted" in event && event.persisted === true);
+      scope.addEventListener("pagehide", gone);
+      return () => scope.removeEventListener("pagehide", gone);
+    },
     onSwitched: (listener) => {
       const ends = [
         listen(scope, ["pageshow"], listener),

@@ -11,35 +11,21 @@
  * A reload gives the tab its identity back at once: the page that goes leaves the owner's word to the one that comes
  * (`sessionStorage`), which takes it out, so that a duplicated tab does not get it too.
  *
+ * A transaction that is under way when a tab is closed may never end. What it was to write is left in a will (will.ts),
+ * and written by whoever comes next, before anybody claims an identity.
+ *
  * Draws stay in the database for a minute after their ack, as in the outbox, so that they can be offered again after a
  * reload. Where there is no IndexedDB, or it fails, all goes on from memory, and {@link Storage.durable} says so; what
  * could not be written for want of space is tried again with the next write.
  */
-import { Database, DatabaseGone, type IdentityRow, type Transaction } from "./database.ts";
-import type { HistoryState } from "./history.ts";
+import { Database, drawsOf, type IdentityRow, type Transaction, unsentOf, writeChanges } from "./database.ts";
+import { Identity, type Saved } from "./identity.ts";
 import { ended, isFree, newOwner, RENEW_MS, renewed } from "./lease.ts";
-import type { OutboxChanges, OutboxState, QueuedDraw } from "./outbox.ts";
 import type { Page } from "./page.ts";
+import { readWill } from "./will.ts";
 
 /** Identities without unsent draws that nobody used for that long are deleted, in milliseconds: 30 days. */
 export const UNUSED_MS = 30 * 24 * 60 * 60 * 1000;
-
-/** Another tab took this identity over while this one was frozen. Nothing was written. */
-export class LeaseLost extends Error {}
-
-/** What an identity holds when it is claimed. */
-export interface Saved {
-  readonly state: OutboxState | null;
-  /** Oldest first. */
-  readonly draws: readonly QueuedDraw[];
-  readonly history: HistoryState | null;
-}
-
-/** One transaction's worth. */
-export interface Save extends OutboxChanges {
-  /** `null` where it has not changed. */
-  readonly history: HistoryState | null;
-}
 
 export interface StorageOptions {
   /** The server's address: each server's identities are apart. */
@@ -67,7 +53,7 @@ export class Storage {
       page.every(RENEW_MS, () => this.#renew(true)),
       // A page that goes is told first that it goes and then that it is hidden.
       page.onSwitched(() => this.#renew(!page.isHidden())),
-      page.onGone(() => this.#leave()),
+      page.onGone((mayReturn) => this.#leave(mayReturn)),
     );
   }
 
@@ -133,6 +119,7 @@ export class Storage {
   ): Promise<Identity | null> {
     const owner = newOwner();
     try {
+      await this.#executeWills();
       const held = await this.#database.transact(async (transaction) => {
         const identities = transaction.objectStore("identities");
         const now = this.#options.now();
@@ -175,9 +162,33 @@ export class Storage {
     }
   }
 
-  #leave(): void {
+  /** Writes what pages that went could not write any more. What cannot be written now stays for the next time. */
+  async #executeWills(): Promise<void> {
+    const { page, server } = this.#options;
+    for (const [name, text] of page.bequests(willKey(server, ""))) {
+      const will = readWill(text);
+      if (will !== null) {
+        const { key, owner, state } = will;
+        // Whoever left a will does not come back.
+        const lease = ended(owner);
+        await this.#database.transact(async (transaction) => {
+          const row = await transaction.objectStore("identities").get(key);
+          // Another went on as this identity, or its own transaction ended after all.
+          if (row?.lease.owner !== owner || (row.state?.newest ?? 0) > state.newest) return;
+          await writeChanges(transaction, key, will);
+          await transaction.objectStore("identities").put({ ...row, state, lease, unsent: unsentOf(state) });
+        });
+      }
+      page.forget(name);
+    }
+  }
+
+  #leave(mayReturn: boolean): void {
     const { page, server } = this.#options;
     for (const identity of this.#held) {
+      // A page that comes back writes it itself, or somebody else goes on as the identity: then both would send it.
+      const will = mayReturn ? null : identity.will();
+      if (will !== null) page.bequeath(willKey(server, `${will.key}`), will.text);
       const word = identity.hand();
       if (word !== null) page.leave(handKey(server, identity.room), word);
     }
@@ -190,178 +201,6 @@ export class Storage {
   }
 }
 
-interface Holding {
-  readonly database: Database;
-  /** `null`: in memory only. */
-  readonly key: number | null;
-  readonly owner: string;
-  /** Whether it is the tab's own, which the next page in the tab goes on with. */
-  readonly isMain: boolean;
-  readonly now: () => number;
-  readonly isHidden: () => boolean;
-  readonly onWritten: (durable: boolean) => void;
-  readonly onReleased: () => void;
-}
-
-/** A session's identity in one room, held by this page. */
-export class Identity {
-  readonly room: string;
-  /** What it held when it was claimed. */
-  readonly saved: Saved;
-  readonly #holding: Holding;
-  readonly #listeners = new Set<() => void>();
-  /** What could not be written yet, and goes with the next write. */
-  #put = new Map<number, QueuedDraw>();
-  #remove = new Set<number>();
-  #state: OutboxState | null = null;
-  #history: HistoryState | null = null;
-  /** Whether there is something that no transaction has taken yet. */
-  #isDirty = false;
-  /** Saves are written one after the other. */
-  #writing: Promise<void> = Promise.resolve();
-  #renewing: Promise<void> | null = null;
-  #lost = false;
-  #released = false;
-  /** What was left to the next page, while this one is gone. */
-  handed: string | null = null;
-
-  /** @internal */
-  constructor(room: string, saved: Saved, holding: Holding) {
-    [this.room, this.saved, this.#holding] = [room, saved, holding];
-  }
-
-  /**
-   * Writes all or nothing; what comes while one transaction is under way goes together in the next. Rejects with {@link LeaseLost} alone. Other troubles are told as {@link Storage.durable};
-   * what could not be written then goes with the next save.
-   */
-  save(save: Save): Promise<void> {
-    for (const draw of save.put) this.#put.set(draw.id, draw);
-    for (const id of save.remove) {
-      this.#put.delete(id);
-      this.#remove.add(id);
-    }
-    this.#state = save.state;
-    this.#history = save.history ?? this.#history;
-    this.#isDirty = true;
-    const written = this.#writing.then(() => this.#write());
-    this.#writing = written.catch(() => {});
-    return written;
-  }
-
-  /** Whether another tab took it over. */
-  get isLost(): boolean {
-    return this.#lost;
-  }
-
-  /** Calls back once when another tab took it over. Returns how to end that. */
-  onLost(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  /** Gives it back, with all that was saved: the next tab may have it. */
-  async release(): Promise<void> {
-    await this.#writing;
-    this.#released = true;
-    this.#holding.onReleased();
-    await this.#end();
-  }
-
-  /** Says that it is still held, and finds out whether it is: {@link Identity.isLost}. Never rejects. */
-  renew(): Promise<void> {
-    if (this.#lost || this.#released) return Promise.resolve();
-    this.handed = null;
-    this.#renewing ??= this.#fenced((row) => row)
-      .catch((error: unknown) => {
-        // Of other troubles the next save tells.
-        if (error instanceof LeaseLost) this.#lose();
-      })
-      .finally(() => {
-        this.#renewing = null;
-      });
-    return this.#renewing;
-  }
-
-  /** @internal The page is going: frees it, and returns the word by which the next page in this tab gets it. */
-  hand(): string | null {
-    const { key, owner, isMain } = this.#holding;
-    if (key === null || this.#lost || this.#released) return null;
-    void this.#end();
-    this.handed = `${key} ${owner}`;
-    return isMain ? this.handed : null;
-  }
-
-  async #write(): Promise<void> {
-    if (this.#lost) throw new LeaseLost("another tab has this identity");
-    // The transaction before took it along.
-    if (!this.#isDirty) return;
-    this.#isDirty = false;
-    const [put, remove, state, history] = [this.#put, this.#remove, this.#state, this.#history];
-    [this.#put, this.#remove, this.#history] = [new Map(), new Set(), null];
-    try {
-      await this.#fenced(async (row, key, transaction) => {
-        const draws = transaction.objectStore("draws");
-        await Promise.all([
-          ...ranges(remove).map(([from, to]) => draws.delete(IDBKeyRange.bound([key, from], [key, to]))),
-          ...[...put.values()].map((draw) => draws.put(draw, [key, draw.id])),
-          ...(history ? [transaction.objectStore("histories").put(history, key)] : []),
-        ]);
-        return { ...row, state, unsent: state ? state.last - state.stored : 0 };
-      });
-      this.#holding.onWritten(this.#holding.key !== null);
-    } catch (error) {
-      if (error instanceof LeaseLost) {
-        this.#lose();
-        throw error;
-      }
-      this.#holding.onWritten(false);
-      if (this.#holding.database.isGone) return;
-      this.#put = new Map([...put, ...this.#put]);
-      this.#remove = new Set([...remove, ...this.#remove]);
-      for (const id of this.#remove) this.#put.delete(id);
-      this.#history ??= history;
-      this.#isDirty = true;
-    }
-  }
-
-  /** Changes its row, in a transaction that first sees whether it is still ours. */
-  async #fenced(
-    change: (row: IdentityRow, key: number, transaction: Transaction) => IdentityRow | Promise<IdentityRow>,
-  ): Promise<void> {
-    const { database, key, owner, now, isHidden } = this.#holding;
-    if (key === null) return;
-    await database.transact(async (transaction) => {
-      const identities = transaction.objectStore("identities");
-      const row = await identities.get(key);
-      if (!row) throw new DatabaseGone("the database was emptied");
-      if (row.lease.owner !== owner) throw new LeaseLost("another tab has this identity");
-      const changed = await change(row, key, transaction);
-      await identities.put({ ...changed, lease: renewed(owner, now(), isHidden()), usedAt: now() });
-    });
-  }
-
-  async #end(): Promise<void> {
-    const { database, key, owner } = this.#holding;
-    if (key === null || this.#lost) return;
-    try {
-      await database.transact(async (transaction) => {
-        const identities = transaction.objectStore("identities");
-        const row = await identities.get(key);
-        if (row?.lease.owner === owner) await identities.put({ ...row, lease: ended(owner) });
-      });
-    } catch {
-      // The lease ends by itself.
-    }
-  }
-
-  #lose(): void {
-    if (this.#lost) return;
-    this.#lost = true;
-    this.#holding.onReleased();
-    for (const listener of this.#listeners) listener();
-  }
-}
-
 function databaseName(server: string): string {
   return `inkrelay ${server.replace(/\/+$/, "")}`;
 }
@@ -370,8 +209,8 @@ function handKey(server: string, room: string): string {
   return `${databaseName(server)} ${room}`;
 }
 
-function drawsOf(key: number): IDBKeyRange {
-  return IDBKeyRange.bound([key, 0], [key, Number.MAX_SAFE_INTEGER]);
+function willKey(server: string, identity: string): string {
+  return `${databaseName(server)} will ${identity}`;
 }
 
 function newest(rows: readonly IdentityRow[]): IdentityRow | null {
@@ -379,17 +218,6 @@ function newest(rows: readonly IdentityRow[]): IdentityRow | null {
     (best, row) => (best && best.usedAt >= row.usedAt ? best : row),
     null,
   );
-}
-
-/** Neighbouring ids as ranges: what is forgotten goes in one go. */
-function ranges(ids: ReadonlySet<number>): [number, number][] {
-  const found: [number, number][] = [];
-  for (const id of ids) {
-    const last = found.at(-1);
-    if (last && last[1] + 1 === id) last[1] = id;
-    else found.push([id, id]);
-  }
-  return found;
 }
 
 async function deleteUnused(transaction: Transaction, now: number): Promise<void> {

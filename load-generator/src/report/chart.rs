@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use crate::report::summary::{number, time};
 
 const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 250.0;
-const LEFT: f64 = 62.0;
+const HEIGHT: f64 = 254.0;
+const LEFT: f64 = 76.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 14.0;
-const BOTTOM: f64 = 40.0;
+const BOTTOM: f64 = 44.0;
 /// Points of a line at most; beyond it neighbours share one, the highest of them.
 const POINTS_MAX: usize = 640;
 /// Ticks of an axis, about.
@@ -50,6 +50,8 @@ pub enum Along {
     Seconds,
     /// Quantiles, spread by the number of nines.
     Nines,
+    /// Steps of a load, whatever it is of.
+    Load,
 }
 
 /// A picture.
@@ -165,6 +167,7 @@ impl Chart {
         let x_name = match self.along {
             Along::Seconds => "seconds",
             Along::Nines => "of all, as fast or faster",
+            Along::Load => "load",
         };
         put(format_args!(
             "<text class=\"axis\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{x_name}</text>\n",
@@ -203,7 +206,7 @@ impl Chart {
         let high = xs().fold(0.0, f64::max).max(1e-3);
         let low = xs().fold(high, f64::min).min(0.0);
         let ticks = match self.along {
-            Along::Seconds => {
+            Along::Seconds | Along::Load => {
                 let step = round_step((high - low) / TICKS);
                 let count = ((high - low) / step).floor() as u32;
                 (0..=count)

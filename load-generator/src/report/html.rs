@@ -101,6 +101,20 @@ fn sockets(report: &Report, index: usize) -> Vec<(f64, f64)> {
 
 fn charts(report: &Report) -> Vec<Chart> {
     let mut charts = Vec::new();
+    if !report.steps.is_empty() {
+        let steps = report.steps.iter().map(|(load, us)| (*load, *us as f64)).collect();
+        let what = report.options.get("raise").map_or("load", String::as_str);
+        let steps = Chart {
+            along: Along::Load,
+            ..chart(
+                format!("Latency by {what}"),
+                "p99 of each step",
+                Unit::Time,
+                vec![Series::new("p99", steps)],
+            )
+        };
+        charts.push(steps);
+    }
     let delivery: fn(&Second) -> &Quantiles = |second| &second.delivery;
     let ack: fn(&Second) -> &Quantiles = |second| &second.ack;
     for (title, which) in [("From due to a reader", delivery), ("From due to the answer", ack)] {
@@ -188,6 +202,10 @@ fn run(report: &Report) -> String {
     }
     put(tiles(report));
     put(figures(&charts(report)));
+    let steps: Vec<[String; 2]> =
+        report.steps.iter().map(|(load, us)| [number(load.round()), time(*us)]).collect();
+    let what = report.options.get("raise").map_or("load", String::as_str);
+    put(table("Steps", &[what, "to a reader, p99"], &steps));
     put(processes(report));
     put(threads(report));
     let options: Vec<[String; 2]> =

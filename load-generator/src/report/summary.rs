@@ -39,6 +39,9 @@ pub fn summary(report: &Report) -> String {
     for figure in &report.figures {
         line(format!("  {}: {} {}", figure.name, number(figure.value), figure.unit));
     }
+    for (load, us) in &report.steps {
+        line(format!("  with {}: p99 {}", number(load.round()), time(*us)));
+    }
     for process in &report.processes {
         let cpu = process.user_s + process.system_s;
         let each = if report.delivered > 0 && process.name == "server" {

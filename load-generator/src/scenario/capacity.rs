@@ -80,7 +80,7 @@ impl Capacity {
         let limit = loop {
             let load = if self.raise == Raise::Readers { readers.round() } else { rate };
             if load > self.most as f64 || steps.len() == STEPS_MAX {
-                break "none that was met: it held all that was asked for".to_owned();
+                break "no limit was met: it held all that was asked for".to_owned();
             }
             let pace = Pace::steady(rate, (rate * self.step_seconds as f64) as u64);
             let room = Room {
@@ -96,8 +96,7 @@ impl Capacity {
                 report.delivered,
                 if report.is_good() { "nothing lost" } else { "promises broken" }
             );
-            let p99_ms = report.delivery.quantiles.p99 as f64 / 1000.0;
-            steps.push(Figure::new(format!("p99 with {load:.0} {what}"), p99_ms, "ms"));
+            steps.push((load, report.delivery.quantiles.p99));
             if let Some(limit) = self.too_much(&report, threads) {
                 // A broken promise is a fault under any load, and not a limit.
                 faults.0.merge(report.breaches.clone());
@@ -115,21 +114,21 @@ impl Capacity {
         };
         let (load, mut report) = held.unwrap_or_else(|| (0.0, setup.report("capacity")));
         let took = report.took_s.max(1e-3);
-        let mut figures = vec![
-            Figure::new(format!("held, {what}"), load, ""),
+        report.figures = vec![
+            Figure::new(format!("held, {what}"), load.round(), ""),
             Figure::new("held, deliveries a second", report.delivered as f64 / took, ""),
         ];
-        figures.append(&mut steps);
-        report.figures = figures;
+        report.steps = steps;
         (report.breaches, report.failures) = faults;
-        report.warnings.push(format!("the limit: {limit}"));
+        let of_last = "all but the steps is of the last step that it held".to_owned();
+        report.warnings.splice(0..0, [limit, of_last]);
         Ok(report)
     }
 
     /// What was the limit, if the step was too much.
     fn too_much(&self, report: &Report, threads: usize) -> Option<String> {
         if let Some(case) = &report.breaches.first {
-            return Some(format!("a broken promise: {case}"));
+            return Some(format!("a promise was broken: {case}"));
         }
         if let Some(failure) = report.failures.first() {
             return Some(failure.clone());
@@ -137,7 +136,7 @@ impl Capacity {
         let p99_ms = report.delivery.quantiles.p99 as f64 / 1000.0;
         if let (broken @ 1.., why) = &report.broken {
             return Some(format!(
-                "{broken} connections were closed: {}",
+                "the limit was reached when {broken} connections were closed: {}",
                 why.as_deref().unwrap_or("no reason given")
             ));
         }
@@ -160,6 +159,6 @@ impl Capacity {
             "the server"
         };
         let used = used.map_or_else(String::new, |used| format!("; the server used {used:.0} % of a core"));
-        Some(format!("{what}: p99 was {p99_ms:.1} ms in the step after{used}"))
+        Some(format!("the limit was {what}: p99 was {p99_ms:.1} ms in the step after{used}"))
     }
 }

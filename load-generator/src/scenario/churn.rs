@@ -100,6 +100,8 @@ impl Churn {
         let head = format!("GET {} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n", self.path);
         let request: Arc<str> = head.into();
         let mut report = setup.report("churn");
+        // Any server of any kind, and nothing of its protocol.
+        report.target = "plain HTTP".to_owned();
         let live = Arc::new(Live::new(Clock::start()));
         let (sampler, unreadable) = Sampler::start(live.clone(), setup.processes.clone(), self.requests);
         report.warnings.extend(unreadable.into_iter().map(|name| format!("{name} cannot be watched")));
@@ -134,7 +136,7 @@ impl Churn {
         report.ack = latency(&live.ack);
         let answered = report.ack.quantiles.count as f64;
         report.figures.push(Figure::new("requests answered", answered, ""));
-        report.figures.push(Figure::new("a second", answered / report.took_s.max(1e-3), "requests"));
+        report.figures.push(Figure::new("requests a second", answered / report.took_s.max(1e-3), ""));
         let since: Vec<u64> =
             counters().iter().zip(&before).map(|(now, before)| now.saturating_sub(*before)).collect();
         for ((_, _, _, name), count) in COUNTERS.iter().zip(&since) {

@@ -109,6 +109,7 @@ impl Join {
         }
         let each = bytes as f64 / 1024.0 / self.joiners.max(1) as f64;
         report.figures.push(Figure::new("received by each", each, "KiB"));
+        live.judge_generator(&mut report, threads);
         Ok(report)
     }
 }

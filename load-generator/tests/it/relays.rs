@@ -89,10 +89,10 @@ fn a_capacity_has_a_limit_or_says_that_none_was_met() {
     let held = |report: &inkrelay_load::report::Report| {
         report.figures.iter().find(|figure| figure.name == "held, readers").map(|figure| figure.value)
     };
-    assert_eq!(held(&report), Some(0.0));
+    assert_eq!((held(&report), report.steps.len()), (Some(0.0), 1));
     let run = is_good(&[&steps[..], &["--p99-ms", "60000", "--most", "8", "--factor", "1.5"]].concat());
     assert_eq!(held(&run.report()), Some(8.0), "{}", run.said());
-    assert!(run.said().contains("none that was met"), "{}", run.said());
+    assert!(run.said().contains("no limit was met"), "{}", run.said());
 }
 
 #[test]
@@ -118,6 +118,20 @@ fn a_command_starts_the_server() {
     let run = is_good(&["fanout", "--readers", "3", "--seconds", "1", "--spawn", &command]);
     let report = run.report();
     assert_eq!((report.delivered, report.processes[0].name.as_str()), (180, "server"));
+}
+
+#[test]
+fn what_a_limit_refuses_is_counted_and_not_called_lost() {
+    let relay = relay().display().to_string();
+    let command = format!("{relay} serve --listen 127.0.0.1:0 --memory --max-rate 20");
+    for transport in ["ws", "poll"] {
+        let load = ["fanout", "--readers", "5", "--rate", "100", "--seconds", "3", "--transport", transport];
+        let run = is_good(&[&load[..], &["--spawn", &command]].concat());
+        let report = run.report();
+        assert!(report.tally.refused > 50 && report.tally.unknown == 0, "{}", run.said());
+        assert_eq!(report.delivered, report.tally.stored * 5, "{}", run.said());
+        assert!(run.said().contains("were refused"), "{}", run.said());
+    }
 }
 
 /// Its log dies with it: whatever it acknowledged is gone, or cannot be asked for.

@@ -20,6 +20,11 @@ export function touches(a: Box, b: Box): boolean {
   return a.x0 <= b.x1 && b.x0 <= a.x1 && a.y0 <= b.y1 && b.y0 <= a.y1;
 }
 
+/** Whether all of `inner` lies within `box`. */
+export function holds(box: Box, inner: Box): boolean {
+  return box.x0 <= inner.x0 && box.y0 <= inner.y0 && inner.x1 <= box.x1 && inner.y1 <= box.y1;
+}
+
 /** Widens `box` until it holds `other` too. */
 export function include(box: Box, other: Box): void {
   box.x0 = Math.min(box.x0, other.x0);

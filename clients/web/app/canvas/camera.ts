@@ -62,18 +62,14 @@ export function gripped(view: View, size: Size, from: Grip, to: Grip): View {
   });
 }
 
-/** The view that shows a whole box; the middle of the board, unzoomed, if it is empty. */
-export function fitted(box: Box, size: Size): View {
+/** The view that shows a whole box, at most so large; the middle of the board, unzoomed, if it is empty. */
+export function fitted(box: Box, size: Size, zoomMax = FIT_ZOOM_MAX): View {
   if (isEmpty(box)) {
     return { x: 0, y: 0, zoom: 1 };
   }
   const width = Math.max(1, size.width - 2 * FIT_MARGIN);
   const height = Math.max(1, size.height - 2 * FIT_MARGIN);
-  const zoom = Math.min(
-    FIT_ZOOM_MAX,
-    width / Math.max(1, box.x1 - box.x0),
-    height / Math.max(1, box.y1 - box.y0),
-  );
+  const zoom = Math.min(zoomMax, width / Math.max(1, box.x1 - box.x0), height / Math.max(1, box.y1 - box.y0));
   return limited({ x: (box.x0 + box.x1) / 2, y: (box.y0 + box.y1) / 2, zoom });
 }
 

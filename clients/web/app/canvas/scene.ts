@@ -111,11 +111,14 @@ export class Scene {
     return this.#index.find(box);
   }
 
-  /** The box around all ink. */
+  /** The box around all ink, also what is still to be revealed. */
   bounds(): Box {
     const box = emptyBox();
     for (const shape of this.#shapes.values()) {
       include(box, shape.box);
+      if (shape.count < shape.total) {
+        include(box, shape.span(shape.count, shape.total));
+      }
     }
     return box;
   }

@@ -1,6 +1,6 @@
 /** A shape: one stroke as the stage shows it: how many of its points, where, and the path to fill. */
 import type { Stroke } from "../../src/index.ts";
-import { type Box, emptyBox, include, touches } from "./box.ts";
+import { type Box, emptyBox, include, padded, touches } from "./box.ts";
 import { around, type Guess, Outline, type Polygon, reach, stride, trace } from "./outline.ts";
 import { Reveal } from "./reveal.ts";
 
@@ -72,18 +72,7 @@ export class Shape {
       include(changed, this.#tail.box);
     }
     // The joint before the newest point changes too.
-    const from = Math.max(0, Math.min(this.#count, count) - 3);
-    const { values } = this.stroke;
-    for (let i = from; i < count; i++) {
-      const x = (values[i * this.#stride] ?? 0) / 16;
-      const y = (values[i * this.#stride + 1] ?? 0) / 16;
-      include(changed, {
-        x0: x - this.#reach,
-        y0: y - this.#reach,
-        x1: x + this.#reach,
-        y1: y + this.#reach,
-      });
-    }
+    include(changed, this.span(Math.max(0, Math.min(this.#count, count) - 3), count));
     if (count !== this.#count) {
       this.#count = count;
       this.#tail = null;
@@ -92,6 +81,21 @@ export class Shape {
     include(this.box, changed);
     include(changed, before);
     return changed;
+  }
+
+  /** The box that holds every pixel of the points from `from` up to `count`, whether they show or not. */
+  span(from: number, count: number): Box {
+    const box = emptyBox();
+    const { values } = this.stroke;
+    for (let i = from; i < count; i++) {
+      const x = (values[i * this.#stride] ?? 0) / 16;
+      const y = (values[i * this.#stride + 1] ?? 0) / 16;
+      box.x0 = Math.min(box.x0, x);
+      box.y0 = Math.min(box.y0, y);
+      box.x1 = Math.max(box.x1, x);
+      box.y1 = Math.max(box.y1, y);
+    }
+    return padded(box, this.#reach);
   }
 
   /** Sets the guesses; returns the box of what changed. */

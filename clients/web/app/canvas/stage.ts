@@ -1,5 +1,6 @@
 /** The stage: the canvas that shows a picture, takes the pen, and can be panned and zoomed. */
 import { type Picture, type StrokeName, type Style, Tool } from "../../src/index.ts";
+import { holds, isEmpty } from "./box.ts";
 import {
   between,
   fitted,
@@ -9,6 +10,7 @@ import {
   panned,
   projected,
   type Size,
+  shown,
   toBoard,
   toStage,
   zoomedAbout,
@@ -195,6 +197,14 @@ export class Stage {
   /** Shows all ink, or the middle of the board if there is none. */
   fit(): void {
     this.setView(fitted(this.#scene.bounds(), this.#size), true);
+  }
+
+  /** Shows all ink, at most life-size and at once, if some of it is out of sight. */
+  bringIntoSight(): void {
+    const ink = this.#scene.bounds();
+    if (!isEmpty(ink) && !holds(shown(this.#projection), ink)) {
+      this.setView(fitted(ink, this.#size, 1));
+    }
   }
 
   /** From the board to the stage, in CSS pixels, and back. */

@@ -8,14 +8,17 @@ import { BoardsDialog, openNewBoard } from "./boards.tsx";
 import type { Choices } from "./choices.ts";
 import { Corner, type MenuActions } from "./corner.tsx";
 import { FilmBar } from "./film-bar.tsx";
+import { letGoOfFocus } from "./focus.ts";
 import { followPeople } from "./follower.ts";
 import { ShareIcon } from "./icons.tsx";
 import { boardTitle } from "./names.ts";
 import { Announcer, Hint, Locked, Notices, Refused, ToastList } from "./notices.tsx";
+import { OpeningView } from "./opening-view.ts";
 import { People } from "./people.tsx";
 import { Pointers } from "./pointers.ts";
 import { Projector } from "./projector.ts";
 import { ClearDialog, HelpDialog } from "./questions.tsx";
+import { Remembered } from "./remembered.ts";
 import { savePicture } from "./save.ts";
 import { ShareDialog } from "./share.tsx";
 import { listenToKeys } from "./shortcuts.ts";
@@ -58,10 +61,16 @@ export async function showBoard({
   });
   const pointers = new Pointers(hosts.pointers, (place) => paper.toStage(place));
   state.view.value = paper.view;
+  const opening = new OpeningView(state, paper, Remembered.inTab());
   obeyChoices(state, paper);
   listenToKeys(state, paper);
   guardUnsent(state);
+  letGoOfFocus(hosts.panels, hosts.stage);
+  // A tab that is put away may end without another word.
+  addEventListener("pagehide", () => opening.keep());
+  document.addEventListener("visibilitychange", () => opening.keep());
   hosts.stage.addEventListener("pointerdown", () => {
+    opening.touched();
     // From the next stroke on, the toast's "Undo" would take back something else.
     if (choices.mode.value !== "hand") state.toasts.dismiss("cleared");
   });
@@ -72,6 +81,7 @@ export async function showBoard({
     const client = await openClient();
     state.attach(client);
     paper.show(client.board, client);
+    opening.watch(client);
     client.on("pointer", ({ client: id, x, y }) => pointers.move(id, x, y));
     effect(() => pointers.setPeople(state.participants.value));
     followPeople(state, client, paper, {

@@ -56,6 +56,8 @@ function Waiting({ projector }: { readonly projector: Projector }) {
 function Controls({ projector }: { readonly projector: Projector }) {
   const { playing, time, length, speed } = projector;
   const words = `${clockWords(time.value / speed.value)} / ${clockWords(length.value / speed.value)}`;
+  // Whole steps, or the slider's end would lie before the film's.
+  const end = Math.max(1, Math.ceil(length.value / STEP_MS)) * STEP_MS;
   return (
     <>
       <IconButton label={playing.value ? "Pause" : "Play"} keys="Space" onPress={() => projector.toggle()}>
@@ -67,9 +69,9 @@ function Controls({ projector }: { readonly projector: Projector }) {
         aria-label="Place in the time-lapse"
         aria-valuetext={words}
         min={0}
-        max={Math.max(1, length.value)}
+        max={end}
         step={STEP_MS}
-        value={time.value}
+        value={time.value < length.value ? time.value : end}
         onInput={(event) => {
           projector.pause();
           projector.seek(event.currentTarget.valueAsNumber);

@@ -1,4 +1,4 @@
-/** What this browser remembers: small texts in localStorage, which may be missing, full or forbidden. */
+/** What this browser or this tab remembers: small texts in its storage, which may be missing, full or forbidden. */
 
 /** What is used of `Storage`. */
 export type Shelf = Pick<Storage, "getItem" | "setItem">;
@@ -17,6 +17,15 @@ export class Remembered {
   static here(): Remembered {
     try {
       return new Remembered(globalThis.localStorage ?? null);
+    } catch {
+      return new Remembered(null);
+    }
+  }
+
+  /** This tab's own: it lasts over reloads. */
+  static inTab(): Remembered {
+    try {
+      return new Remembered(globalThis.sessionStorage ?? null);
     } catch {
       return new Remembered(null);
     }

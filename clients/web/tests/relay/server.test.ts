@@ -89,23 +89,57 @@ it.each(["websocket", "long-poll"] as const)(
   },
 );
 
-it("a server of another secret and store: a new client id, and what waits is stored once", async () => {
-  const first = await start("--memory");
-  const room = newRoom();
-  const ann = await join(room);
-  await ann.live();
-  const { id } = ann.client;
-  await first.kill();
-  await until(
-    () => ann.states.at(-1)?.kind === "offline",
-    () => ann.states,
-  );
-  ann.stroke([[9, 9]]);
-  await start("--memory", "--listen", `127.0.0.1:${first.port}`);
-  await ann.client.flush();
-  expect(ann.client.id).not.toBe(id);
-  expect(pictureOf(await logOf(first.url, room))).toEqual(["9 9"]);
-  await ann.shows(["9 9"]);
+it.each(["websocket", "long-poll"] as const)(
+  "a server of another secret and store: a new client id, and what it lost and what waits is stored once (%s)",
+  async (transport) => {
+    const first = await start("--memory");
+    const room = newRoom();
+    const ann = await join(room, { transport });
+    ann.stroke([
+      [7, 7],
+      [8, 8],
+    ]);
+    await ann.client.flush();
+    await ann.shows(["7 7 8 8"]);
+    const { id } = ann.client;
+    await first.kill();
+    await until(
+      () => ann.states.at(-1)?.kind === "offline",
+      () => ann.states,
+    );
+    ann.stroke([[9, 9]]);
+    await start("--memory", "--listen", `127.0.0.1:${first.port}`);
+    await ann.client.flush();
+    expect(ann.client.id).not.toBe(id);
+    await ann.shows(["7 7 8 8", "9 9"]);
+    expect(pictureOf(await logOf(first.url, room))).toEqual(["7 7 8 8", "9 9"]);
+    ann.client.undo();
+    ann.client.undo();
+    await ann.client.flush();
+    await ann.shows([]);
+  },
+);
+
+it("a server of another secret over the same store: a new client id, and nothing twice", async () => {
+  const data = await mkdtemp(path(tmpdir(), "inkrelay-"));
+  try {
+    const first = await start("--data", data, "--secret", "one secret that is long enough");
+    const room = newRoom();
+    const ann = await join(room);
+    ann.stroke([[7, 7]]);
+    await ann.client.flush();
+    await ann.shows(["7 7"]);
+    await first.kill();
+    ann.stroke([[9, 9]]);
+    const other = ["--data", data, "--secret", "another secret that is long enough"];
+    await start(...other, "--listen", `127.0.0.1:${first.port}`);
+    await ann.client.flush();
+    await ann.shows(["7 7", "9 9"]);
+    expect(pictureOf(await logOf(first.url, room))).toEqual(["7 7", "9 9"]);
+  } finally {
+    await relay?.kill();
+    await rm(data, { recursive: true, force: true });
+  }
 });
 
 it.each(["websocket", "long-poll"] as const)(

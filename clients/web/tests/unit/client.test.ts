@@ -154,6 +154,37 @@ it("go away: comes back after the time told, and says that it drains", async () 
   expect(FakeSocket.made).toHaveLength(2);
 });
 
+it("a server that went away is restarting until it is back, but not for ever", async () => {
+  const socket = await welcomed();
+  socket.says([73, "an update", 1_000]);
+  await pass();
+  const endsAgain = async () => {
+    const made = FakeSocket.made.length;
+    for (let waits = 0; waits < 40 && FakeSocket.made.length === made; waits++) await pass(500);
+    newestSocket().ends(1006);
+    await pass();
+    return states.at(-1);
+  };
+  expect(await endsAgain()).toMatchObject({ kind: "offline", draining: true });
+  expect(await endsAgain()).toMatchObject({ kind: "offline", draining: true });
+  await pass(61_000);
+  expect(await endsAgain()).toMatchObject({ kind: "offline", draining: false });
+});
+
+it("once a server was back, to be away is to be offline", async () => {
+  const socket = await welcomed();
+  socket.says([73, "an update", 1_000]);
+  await pass(1_200);
+  newestSocket().opens();
+  await pass();
+  newestSocket().says(WELCOME);
+  await pass();
+  expect(client.state.kind).toBe("live");
+  newestSocket().ends(1006);
+  await pass();
+  expect(states.at(-1)).toMatchObject({ kind: "offline", draining: false });
+});
+
 it("4410: another identity, and nothing is sent as the old one", async () => {
   const socket = await welcomed();
   socket.ends(4410);

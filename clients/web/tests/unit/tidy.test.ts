@@ -69,6 +69,7 @@ test("inside the library dependencies point down", () => {
     ["poster"],
     ["session"],
     ["storage", "live-board", "replica"],
+    ["identity"],
     ["outbox", "history", "board"],
     ["codec"],
   ].map((names) => names.map((name) => `src/${name}.ts`));
@@ -88,6 +89,7 @@ test("what decides has no clock and does no I/O", () => {
     "outbox",
     "pipeline",
     "history",
+    "will",
     "replica",
     "backoff",
     "choice",

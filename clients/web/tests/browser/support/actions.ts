@@ -1,5 +1,5 @@
-/** Pointer steps as W3C WebDriver and WebDriver BiDi take them: one source of actions. */
-import type { Json, Step, Tool } from "./browser.ts";
+/** Pointer steps and keys as W3C WebDriver and WebDriver BiDi take them: one source of actions. */
+import { type Json, NAMED_KEYS, type Step, type Tool } from "./browser.ts";
 
 /**
  * The actions of one call. `whole` rounds to whole pixels, for drivers that take no others. The pointer keeps its
@@ -15,4 +15,12 @@ export function pointerActions(tool: Tool, steps: readonly Step[], whole: boolea
   };
   const actions = steps.map(action);
   return [{ type: "pointer", id: tool, parameters: { pointerType: tool }, actions }];
+}
+
+/** Keys that go down one after the other, and up again the other way round. */
+export function keyActions(keys: readonly string[]): Json[] {
+  const values = keys.map((key) => NAMED_KEYS[key] ?? key);
+  const down = values.map((value): Json => ({ type: "keyDown", value }));
+  const up = values.map((value): Json => ({ type: "keyUp", value })).reverse();
+  return [{ type: "key", id: "keyboard", actions: [...down, ...up] }];
 }

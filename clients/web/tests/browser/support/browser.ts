@@ -76,6 +76,8 @@ export abstract class Page {
   /** What a script's last expression is, awaited if it is a promise. Throws what the page throws. */
   protected abstract run(script: string): Promise<unknown>;
   protected abstract pointer(tool: Tool, steps: readonly Step[]): Promise<void>;
+  /** Presses keys one after the other, and lets them go: characters, or names of {@link NAMED_KEYS}. */
+  abstract press(...keys: readonly string[]): Promise<void>;
 
   /**
    * Calls a function in the page. It is sent as text: it sees its arguments and the page's globals, and nothing of
@@ -85,6 +87,11 @@ export abstract class Page {
     const answer = await this.run(`(${call})(...${JSON.stringify(args)})`);
     // What comes back is what the function returned, but for what JSON cannot tell.
     return answer as Awaited<T>;
+  }
+
+  /** The newest lines of the page's console, where the driver tells them. */
+  get printed(): readonly string[] {
+    return [];
   }
 
   /** Moves the pointer there, goes down, follows the points, and goes up: real input of the browser. */
@@ -120,6 +127,14 @@ export abstract class Page {
     await this.stroke([[x, y]]);
   }
 }
+
+/** Keys that have no character, by the names that pages are told; and the characters that WebDriver has for them. */
+export const NAMED_KEYS: Readonly<Record<string, string>> = {
+  Control: "\uE009",
+  Shift: "\uE008",
+  Enter: "\uE007",
+  Escape: "\uE00C",
+};
 
 /** One step of a pointer. */
 export interface Step {

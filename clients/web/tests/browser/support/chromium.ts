@@ -12,9 +12,11 @@ import {
 } from "./browser.ts";
 import { inTime } from "./wait.ts";
 
-const EXECUTABLE = "/usr/bin/chromium";
+export const EXECUTABLE = "/usr/bin/chromium";
 /** Input that is on its way at the same time. Each is answered when the page has taken it. */
 const IN_FLIGHT = 64;
+/** Lines of a page's console that are kept to say why something failed. */
+const KEPT_LINES = 40;
 
 /** A finger on the screen. */
 export interface Finger {
@@ -70,6 +72,11 @@ export class ChromiumBrowser implements Browser {
     return this.#browser.newContext({ viewport: WINDOW, deviceScaleFactor: 1, ...options });
   }
 
+  /** The whole browser's own DevTools, for tracing. */
+  devtools(): Promise<CDPSession> {
+    return this.#browser.newBrowserCDPSession();
+  }
+
   async close(): Promise<void> {
     await this.#browser.close();
   }
@@ -104,6 +111,16 @@ export class ChromiumPage extends Page {
     readonly devtools: CDPSession,
   ) {
     super();
+    const keep = (line: string) => {
+      this.#printed.push(line);
+      if (this.#printed.length > KEPT_LINES) this.#printed.shift();
+    };
+    tab.on("console", (message) => keep(`${message.type()}: ${message.text()}`));
+    tab.on("pageerror", (error) => keep(`uncaught: ${error.stack ?? error.message}`));
+  }
+
+  override get printed(): readonly string[] {
+    return this.#printed;
   }
 
   async open(url: string): Promise<void> {
@@ -149,7 +166,12 @@ export class ChromiumPage extends Page {
     }
   }
 
+  async press(...keys: readonly string[]): Promise<void> {
+    await this.tab.keyboard.press(keys.join("+"));
+  }
+
   #isDown = false;
+  readonly #printed: string[] = [];
 
   async #finger(steps: readonly Step[]): Promise<void> {
     const types = { move: "move", down: "start", up: "end" } as const;

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pointerActions } from "./actions.ts";
+import { keyActions, pointerActions } from "./actions.ts";
 import { Bidi, member, text } from "./bidi.ts";
 import {
   type Browser,
@@ -165,6 +165,10 @@ class FirefoxPage extends Page {
     if (member(answer, "type") === "exception") throw new Error(text(answer, "exceptionDetails", "text"));
     const json = member(answer, "result", "value");
     return typeof json === "string" ? JSON.parse(json) : undefined;
+  }
+
+  async press(...keys: readonly string[]): Promise<void> {
+    await this.#bidi.send("input.performActions", { context: this.#context, actions: keyActions(keys) });
   }
 
   protected async pointer(tool: Tool, steps: readonly Step[]): Promise<void> {

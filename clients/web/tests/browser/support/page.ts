@@ -239,3 +239,23 @@ export function inked(picture: Pixels): number {
   }
   return count;
 }
+
+/** Clicks the button that has this name, once there is one that can be clicked. */
+export async function clickButton(page: Page, name: string, within = PATIENCE): Promise<void> {
+  const place = await until(
+    `there is a button "${name}"`,
+    () =>
+      page.evaluate((name) => {
+        const named = (button: HTMLElement) =>
+          (button.getAttribute("aria-label") ?? button.textContent ?? "").trim() === name;
+        // What lies in an open dialog is all that can be clicked.
+        const scope = document.querySelector("dialog[open]") ?? document;
+        const button = [...scope.querySelectorAll<HTMLButtonElement>("button")].find(named);
+        if (button === undefined || button.disabled) return false;
+        const { left, top, width, height } = button.getBoundingClientRect();
+        return width > 0 && ([Math.round(left + width / 2), Math.round(top + height / 2)] as const);
+      }, name),
+    within,
+  );
+  await page.click(...place);
+}

@@ -18,6 +18,8 @@ export interface Weather {
   delay: number;
   /** Bytes a second towards the browser, for a slow join. */
   bytesPerSecond: number;
+  /** What the relay says over WebSockets is lost on the way; what the browser says arrives. */
+  muted: boolean;
 }
 
 const FAIR: Weather = {
@@ -28,6 +30,7 @@ const FAIR: Weather = {
   socketTime: Number.POSITIVE_INFINITY,
   delay: 0,
   bytesPerSecond: Number.POSITIVE_INFINITY,
+  muted: false,
 };
 
 /** Bytes that are on their way at once in one direction of a late connection. */
@@ -42,6 +45,8 @@ interface Pair {
   readonly browser: Socket;
   relay: Socket | null;
   isSocket: boolean;
+  /** Nothing comes through any more, and nothing says so. */
+  isHeld: boolean;
 }
 
 export class ProxyServer {
@@ -82,9 +87,9 @@ export class ProxyServer {
   /** Changes the weather, now. */
   set(change: Partial<Weather>): void {
     this.weather = { ...this.weather, ...change };
-    for (const { browser, relay } of this.#pairs) {
+    for (const { browser, relay, isHeld } of this.#pairs) {
       for (const socket of [browser, relay]) {
-        if (this.weather.stalled) socket?.pause();
+        if (this.weather.stalled || isHeld) socket?.pause();
         else socket?.resume();
       }
     }
@@ -93,6 +98,22 @@ export class ProxyServer {
   /** Resets what is open: everything, or only the WebSockets. */
   cut(what: "all" | "sockets" = "all"): void {
     for (const pair of [...this.#pairs]) if (what === "all" || pair.isSocket) reset(pair);
+  }
+
+  /**
+   * What is open now carries nothing any more, and stays open at both ends: as behind a router that forgot it. What
+   * comes later is not concerned. The function returned tells both ends at last.
+   */
+  hold(): () => void {
+    const held = [...this.#pairs];
+    for (const pair of held) {
+      pair.isHeld = true;
+      pair.browser.pause();
+      pair.relay?.pause();
+    }
+    return () => {
+      for (const pair of held) reset(pair);
+    };
   }
 
   /** As if the network were gone: nothing new comes through, and what is open is cut. */
@@ -118,7 +139,7 @@ export class ProxyServer {
       browser.resetAndDestroy();
       return;
     }
-    const pair: Pair = { browser, relay: null, isSocket: false };
+    const pair: Pair = { browser, relay: null, isSocket: false, isHeld: false };
     this.#pairs.add(pair);
     browser.once("close", () => {
       this.#pairs.delete(pair);
@@ -167,9 +188,10 @@ export class ProxyServer {
           if (pair.isSocket && told + data.length > socketBytes) piece = data.subarray(0, socketBytes - told);
           told += piece.length;
         }
-        await write(to(), piece);
+        const isLost = this.weather.muted && pair.isSocket && !isFromBrowser;
+        if (!isLost && !pair.isHeld) await write(to(), piece);
         if (piece.length < data.length) return reset(pair);
-        if (!this.weather.stalled) from.resume();
+        if (!this.weather.stalled && !pair.isHeld) from.resume();
       });
     });
     from.once("end", () => {

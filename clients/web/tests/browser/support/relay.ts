@@ -14,8 +14,8 @@ const BINARY = join(ROOT, "target/debug/inkrelay");
 const PRINTED_BYTES = 256 * 1024 * 1024;
 
 export interface RelayOptions {
-  /** "embedded" keeps draws in a folder that lasts until {@link Relay.stop}. Default: "memory". */
-  readonly store?: "memory" | "embedded";
+  /** "embedded" keeps draws in a folder that lasts until {@link Relay.stop}; "redis" where `flags` say. Default: "memory". */
+  readonly store?: "memory" | "embedded" | "redis";
   /** More flags of `inkrelay serve`, such as `--role viewer`. */
   readonly flags?: readonly string[];
 }
@@ -46,7 +46,8 @@ export class Relay {
   /** Starts one on a free port of loopback, and waits until it takes connections. */
   static async start(options: RelayOptions = {}): Promise<Relay> {
     const folder = options.store === "embedded" ? await mkdtemp(join(tmpdir(), "inkrelay-")) : null;
-    const flags = [...(folder === null ? ["--memory"] : ["--data", folder]), ...(options.flags ?? [])];
+    const kept = options.store === "redis" ? [] : ["--memory"];
+    const flags = [...(folder === null ? kept : ["--data", folder]), ...(options.flags ?? [])];
     const child = run(0, flags);
     return new Relay(child, flags, folder, await portOf(child));
   }

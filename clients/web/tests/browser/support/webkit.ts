@@ -1,7 +1,7 @@
 /** WebKitGTK, the nearest to Safari: driven by W3C WebDriver, on a display of its own. */
 import { existsSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
-import { pointerActions } from "./actions.ts";
+import { keyActions, pointerActions } from "./actions.ts";
 import { member, text } from "./bidi.ts";
 import {
   type Browser,
@@ -217,6 +217,10 @@ class WebKitPage extends Page {
     if (error !== undefined) throw new Error(String(error));
     const json = member(answer, "json");
     return typeof json === "string" ? JSON.parse(json) : undefined;
+  }
+
+  async press(...keys: readonly string[]): Promise<void> {
+    await this.#command("POST", "/actions", { actions: keyActions(keys) });
   }
 
   protected async pointer(tool: Tool, steps: readonly Step[]): Promise<void> {
