@@ -12,7 +12,7 @@ public class Messaging {
     record Message(long n) {}
 
     /** Turns of a loop before it leaves the core to others. */
-    private static final int SPINS = 1_000;
+    private static final int SPINS = 100;
 
     public static void main(String[] arguments) throws InterruptedException {
         long count = Long.parseLong(arguments[1]);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::run::Failure;
 
 /// Turns of a loop before it leaves the core to others.
-const SPINS: u32 = 1000;
+const SPINS: u32 = 100;
 
 /// One way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
