@@ -56,16 +56,11 @@ fn messages_are_passed_and_counted() {
         let cost = row.cost.as_ref().unwrap_or_else(|why| panic!("{}: {why}", row.way));
         assert!(cost.elapsed_s > 0.0 && said.contains(&row.way), "{said}");
     }
-    let calls = |way: &str| {
-        let row = table.rows.iter().find(|row| row.way == way).unwrap();
-        row.cost.as_ref().unwrap().calls_per_message
-    };
-    // One to write and one to read at each end at most, and none through shared memory; where there is a strace.
-    if let Some(calls) = calls("Rust, two processes, socket pair, JSON") {
+    // One to write and one to read at the least, where there is a strace. Through shared memory there may be none, but
+    // whoever leaves the core makes one too: on a full machine there is no bound to check.
+    let sockets = table.rows.iter().find(|row| row.way.starts_with("Rust, two processes")).unwrap();
+    if let Some(calls) = sockets.cost.as_ref().unwrap().calls_per_message {
         assert!((2.0..6.0).contains(&calls), "{said}");
-    }
-    if let Some(calls) = calls("Rust, two threads, atomic") {
-        assert!(calls < 1.0, "{said}");
     }
 }
 
