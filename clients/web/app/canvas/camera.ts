@@ -24,6 +24,8 @@ export const ZOOM_MAX = 20;
 const REACH = 2 ** 26;
 /** Free space around the ink when it is fitted, in CSS pixels. */
 const FIT_MARGIN = 48;
+/** Under this zoom nothing could be recognised at first sight. */
+export const SIGHT_ZOOM_MIN = 0.1;
 /** Few ink is not blown up beyond this when it is fitted. */
 const FIT_ZOOM_MAX = 2;
 
@@ -62,15 +64,25 @@ export function gripped(view: View, size: Size, from: Grip, to: Grip): View {
   });
 }
 
-/** The view that shows a whole box, at most so large; the middle of the board, unzoomed, if it is empty. */
+/** The view that shows a whole box, at most so large; the middle of the board, unzoomed, if it is empty. A box that
+ * does not fit shows its middle only: see {@link fits}. */
 export function fitted(box: Box, size: Size, zoomMax = FIT_ZOOM_MAX): View {
   if (isEmpty(box)) {
     return { x: 0, y: 0, zoom: 1 };
   }
+  const zoom = Math.min(zoomMax, fittingZoom(box, size));
+  return limited({ x: (box.x0 + box.x1) / 2, y: (box.y0 + box.y1) / 2, zoom });
+}
+
+/** Whether a whole box can be shown at that zoom. */
+export function fits(box: Box, size: Size, zoom: number): boolean {
+  return isEmpty(box) || fittingZoom(box, size) >= zoom;
+}
+
+function fittingZoom(box: Box, size: Size): number {
   const width = Math.max(1, size.width - 2 * FIT_MARGIN);
   const height = Math.max(1, size.height - 2 * FIT_MARGIN);
-  const zoom = Math.min(zoomMax, width / Math.max(1, box.x1 - box.x0), height / Math.max(1, box.y1 - box.y0));
-  return limited({ x: (box.x0 + box.x1) / 2, y: (box.y0 + box.y1) / 2, zoom });
+  return Math.min(width / Math.max(1, box.x1 - box.x0), height / Math.max(1, box.y1 - box.y0));
 }
 
 /** Between two views, `t` from 0 to 1: the zoom geometrically, so that it seems even. */

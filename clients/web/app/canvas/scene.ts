@@ -9,6 +9,7 @@ import { type Change, type Picture, SELF, type Stroke } from "../../src/index.ts
 import { type Box, emptyBox, include, isEmpty } from "./box.ts";
 import type { Guess } from "./outline.ts";
 import { Shape } from "./shape.ts";
+import { type Spot, sight } from "./sight.ts";
 import { SpatialIndex } from "./spatial-index.ts";
 
 /** A stroke that has not grown for that long is painted with the finished ones, in ms. */
@@ -111,16 +112,17 @@ export class Scene {
     return this.#index.find(box);
   }
 
-  /** The box around all ink, also what is still to be revealed. */
-  bounds(): Box {
-    const box = emptyBox();
-    for (const shape of this.#shapes.values()) {
-      include(box, shape.box);
+  /** The box around all ink, also what is still to be revealed; or around a part of it that fits. */
+  sight(fits: (box: Box) => boolean): Box {
+    const shapes = [...this.#shapes.values()].filter((shape) => shape.total > 0);
+    const spots = shapes.map((shape): Spot => {
+      const box = { ...shape.box };
       if (shape.count < shape.total) {
         include(box, shape.span(shape.count, shape.total));
       }
-    }
-    return box;
+      return { order: shape.stroke.order, box, end: () => shape.span(shape.total - 1, shape.total) };
+    });
+    return sight(spots, fits);
   }
 
   /** Lets strokes grow, and bakes those that are done. Returns when it has to be called again at the latest; 0: next frame. */

@@ -1,18 +1,21 @@
 /** The stage: the canvas that shows a picture, takes the pen, and can be panned and zoomed. */
 import { type Picture, type StrokeName, type Style, Tool } from "../../src/index.ts";
-import { holds, isEmpty } from "./box.ts";
+import { type Box, holds, isEmpty } from "./box.ts";
 import {
   between,
+  fits,
   fitted,
   gripped,
   limited,
   type Projection,
   panned,
   projected,
+  SIGHT_ZOOM_MIN,
   type Size,
   shown,
   toBoard,
   toStage,
+  ZOOM_MIN,
   zoomedAbout,
 } from "./camera.ts";
 import { DrawingHand } from "./drawing-hand.ts";
@@ -194,14 +197,14 @@ export class Stage {
     this.setView({ ...from, zoom: from.zoom * factor }, true);
   }
 
-  /** Shows all ink, or the middle of the board if there is none. */
+  /** Shows all ink, or the place with most of it if it is spread too wide, or the middle of the board if there is none. */
   fit(): void {
-    this.setView(fitted(this.#scene.bounds(), this.#size), true);
+    this.setView(fitted(this.#ink(ZOOM_MIN), this.#size), true);
   }
 
-  /** Shows all ink, at most life-size and at once, if some of it is out of sight. */
+  /** Shows the same, at most life-size, recognisable and at once, if some of it is out of sight. */
   bringIntoSight(): void {
-    const ink = this.#scene.bounds();
+    const ink = this.#ink(SIGHT_ZOOM_MIN);
     if (!isEmpty(ink) && !holds(shown(this.#projection), ink)) {
       this.setView(fitted(ink, this.#size, 1));
     }
@@ -238,6 +241,10 @@ export class Stage {
     this.#scene.close();
     this.#surface.remove();
     this.#release();
+  }
+
+  #ink(zoomMin: number): Box {
+    return this.#scene.sight((box) => fits(box, this.#size, zoomMin));
   }
 
   #take(input: PointerInput, predicted: readonly Sample[]): void {
