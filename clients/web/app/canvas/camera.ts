@@ -85,6 +85,13 @@ function fittingZoom(box: Box, size: Size): number {
   return Math.min(width / Math.max(1, box.x1 - box.x0), height / Math.max(1, box.y1 - box.y0));
 }
 
+/** The view of a stage that took another size, so that the board stays where it is at the top left. */
+export function resized(view: View, from: Size, to: Size): View {
+  const dx = (to.width - from.width) / 2 / view.zoom;
+  const dy = (to.height - from.height) / 2 / view.zoom;
+  return limited({ x: view.x + dx, y: view.y + dy, zoom: view.zoom });
+}
+
 /** Between two views, `t` from 0 to 1: the zoom geometrically, so that it seems even. */
 export function between(from: View, to: View, t: number): View {
   if (t >= 1) {

@@ -10,6 +10,7 @@ import {
   type Projection,
   panned,
   projected,
+  resized,
   SIGHT_ZOOM_MIN,
   type Size,
   shown,
@@ -301,7 +302,10 @@ export class Stage {
   }
 
   #begin(decision: Decision & { kind: "begin" }): void {
-    this.#animation = null;
+    if (this.#animation) {
+      // Not stopped half-way, which would leave 106 %; and not later, which would move the board under the pen.
+      this.setView(this.#animation.to);
+    }
     if (this.readOnly) {
       if (decision.device === "touch") {
         this.#forbidden = true;
@@ -357,10 +361,12 @@ export class Stage {
   }
 
   #resize(): void {
+    const before = this.#size;
     this.#size = this.#surface.size;
     this.#ratio = this.#surface.ratio;
     this.#painter.hurry();
-    this.#projection = projected(this.#view, this.#size, this.#ratio);
+    // Under a pen that draws, the board stays where it is: a stroke would jump.
+    this.#look(this.#pen.busy ? resized(this.#view, before, this.#size) : this.#view, false);
     // Resizing blanks a canvas; painting at once leaves no blank frame.
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;

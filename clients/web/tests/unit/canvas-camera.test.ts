@@ -8,6 +8,7 @@ import {
   limited,
   panned,
   projected,
+  resized,
   toBoard,
   toStage,
   ZOOM_MAX,
@@ -68,6 +69,17 @@ test("fitting shows a whole box, or the middle of an empty board", () => {
   expect(4000 * view.zoom).toBeLessThanOrEqual(SIZE.width);
   expect(4000 * view.zoom).toBeGreaterThan(SIZE.width * 0.8);
   expect(fitted({ x0: 5, y0: 5, x1: 5, y1: 5 }, SIZE).zoom).toBe(2);
+});
+
+test("a stage of another size shows the same place at its top left", () => {
+  const before = { x: 12, y: -7, zoom: 0.8 };
+  const size = { width: 500, height: 900 };
+  const corner = { x: 0, y: 0 };
+  const was = toBoard(projected(before, SIZE, 2), corner);
+  const is = toBoard(projected(resized(before, SIZE, size), size, 2), corner);
+  expect(Math.abs(is.x - was.x)).toBeLessThan(1);
+  expect(Math.abs(is.y - was.y)).toBeLessThan(1);
+  expect(resized(before, SIZE, SIZE)).toEqual(before);
 });
 
 test("between two views: begins at one, ends at the other, and zooms evenly", () => {
