@@ -12,7 +12,14 @@ import type { Hand } from "./stage.ts";
 
 type Work =
   | { readonly kind: "none" }
-  | { readonly kind: "ink"; readonly ink: Ink; readonly style: Style; stroke: number | null }
+  | {
+      readonly kind: "ink";
+      readonly ink: Ink;
+      readonly style: Style;
+      stroke: number | null;
+      /** It was in the picture when it was begun: one that was refused at once does not begin again with every move. */
+      showed: boolean;
+    }
   | { readonly kind: "eraser"; readonly radius: number; at: Point; readonly names: Map<string, StrokeName> };
 
 const NONE: Work = { kind: "none" };
@@ -46,6 +53,7 @@ export class DrawingHand {
       } else {
         work.stroke = taken;
         this.#scene.hold(taken);
+        work.showed = this.#scene.holds;
       }
     } else if (work.kind === "eraser") {
       this.#hand.beginGroup();
@@ -55,7 +63,7 @@ export class DrawingHand {
   beginInk(device: Device, style: Style, points: readonly PenPoint[]): void {
     const [first] = points;
     if (first) {
-      this.#work = { kind: "ink", ink: new Ink(channelsOf(device, first)), style, stroke: null };
+      this.#startInk(channelsOf(device, first), style);
       this.extend(points);
     }
   }
@@ -70,7 +78,11 @@ export class DrawingHand {
     }
   }
 
-  extend(points: readonly PenPoint[]): void {
+  /** `mayBegin`: a stroke that vanished under the pen goes on in a new one. */
+  extend(points: readonly PenPoint[], mayBegin = true): void {
+    if (mayBegin) {
+      this.#startAnewIfGone();
+    }
     const work = this.#work;
     for (const point of points) {
       if (work.kind === "ink") {
@@ -84,6 +96,19 @@ export class DrawingHand {
         }
         work.at = point;
       }
+    }
+  }
+
+  #startInk(channels: number, style: Style): void {
+    this.#work = { kind: "ink", ink: new Ink(channels), style, stroke: null, showed: false };
+  }
+
+  /** Somebody cleared the board or erased the stroke under the pen: a pen that draws on goes on in a new one. */
+  #startAnewIfGone(): void {
+    const work = this.#work;
+    if (work.kind === "ink" && work.showed && !this.#scene.holds) {
+      this.end();
+      this.#startInk(work.ink.channels, work.style);
     }
   }
 
@@ -134,6 +159,7 @@ export class DrawingHand {
       if (work.stroke === null) {
         work.stroke = this.#hand.begin(work.style, work.ink.channels, points);
         this.#scene.hold(work.stroke);
+        work.showed = this.#scene.holds;
         if (end) {
           this.#hand.extend(work.stroke, [], true);
         }

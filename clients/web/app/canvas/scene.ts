@@ -91,6 +91,11 @@ export class Scene {
     this.#findHeld();
   }
 
+  /** Whether the stroke under the pen shows. */
+  get holds(): boolean {
+    return this.#heldNumber !== null && this.#picture?.find([SELF, this.#heldNumber]) !== undefined;
+  }
+
   /** Where the own pen is guessed to be next. */
   guess(guesses: readonly Guess[]): void {
     const shape = this.#held && this.#shapes.get(this.#held);

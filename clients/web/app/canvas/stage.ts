@@ -269,7 +269,10 @@ export class Stage {
           this.#begin(decision);
           break;
         case "extend":
-          this.#pen.extend(decision.samples.map((sample) => this.#onBoard(sample)));
+          this.#pen.extend(
+            decision.samples.map((sample) => this.#onBoard(sample)),
+            !this.readOnly,
+          );
           this.#point(decision.samples.at(-1));
           this.#wake();
           break;
