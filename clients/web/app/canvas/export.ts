@@ -1,33 +1,38 @@
 /** The export: all ink of a picture as PNG or SVG, as in light, with the very outlines that the stage shows. */
 import type { Picture, Stroke } from "../../src/index.ts";
-import { type Box, emptyBox, include, isEmpty, padded } from "./box.ts";
+import { type Box, emptyBox, holds, include, isEmpty, padded, touches } from "./box.ts";
 import { Brush } from "./brush.ts";
 import { fillOf, paper } from "./colour.ts";
 import { type Sink, trace } from "./outline.ts";
 import { Shape } from "./shape.ts";
+import { type Spot, sight } from "./sight.ts";
 
 /** Paper around the ink, in board pixels. */
 const MARGIN = 24;
+/** The same where only a part is shown, which may be the end of a single line. */
+const PART_MARGIN = 320;
 /** The paper of an empty board, in board pixels. */
 const EMPTY: Box = { x0: -320, y0: -240, x1: 320, y1: 240 };
 /** What a canvas can be on an iPad, in pixels. */
 const PIXELS_MAX = 16_777_216;
 const SIDE_MAX = 8192;
 
+/** A pen of usual width is about one pixel wide at this scale; at a smaller one it fades away. */
+const SCALE_MIN = 0.25;
+
 interface Sheet {
   readonly shapes: readonly Shape[];
   readonly box: Box;
 }
 
-function sheetOf(picture: Picture): Sheet {
+export function sheetOf(picture: Picture): Sheet {
   const strokes: Stroke[] = [...picture.strokes()].sort((a, b) => a.order - b.order);
   const box = emptyBox();
-  const shapes = strokes.map((stroke) => {
-    const shape = new Shape(stroke, 0);
+  const shapes = strokes.map((stroke) => new Shape(stroke, 0)).filter((shape) => shape.total > 0);
+  for (const shape of shapes) {
     shape.show(shape.total);
     include(box, shape.box);
-    return shape;
-  });
+  }
   return { shapes, box: isEmpty(box) ? EMPTY : padded(box, MARGIN) };
 }
 
@@ -43,15 +48,44 @@ export function scaleWithin(box: Box, wanted: number): number {
   );
 }
 
-/** The scale that {@link toPng} really uses for the one that is asked for. */
-export function pngScale(picture: Picture, scale: number): number {
-  return scaleWithin(sheetOf(picture).box, scale);
+/** What a PNG of a board shows. */
+export interface Frame {
+  /** Board pixels. */
+  readonly box: Box;
+  /** Pixels per board pixel. */
+  readonly scale: number;
+  /** Whether all ink is on it. */
+  readonly whole: boolean;
 }
 
-/** All ink of a picture as PNG; `scale` is pixels per board pixel, lowered where the picture would be too large. */
-export async function toPng(picture: Picture, scale: number): Promise<Blob> {
-  const { shapes, box } = sheetOf(picture);
-  const fitting = scaleWithin(box, scale);
+/** All ink at the scale that is asked for, or lowered; where it would be dust even so, the place with most of it. */
+export function frameOf({ shapes, box: all }: Sheet, wanted: number): Frame {
+  // Who asks for less than is legible gets that.
+  const least = Math.min(SCALE_MIN, scaleWithin(EMPTY, wanted));
+  const spots = shapes.map(
+    (shape): Spot => ({
+      order: shape.stroke.order,
+      box: shape.box,
+      end: () => shape.span(shape.total - 1, shape.total),
+    }),
+  );
+  const part = sight(spots, (box) => isEmpty(box) || scaleWithin(padded(box, MARGIN), least) >= least);
+  const whole = isEmpty(part) || holds(padded(part, MARGIN), all);
+  const box = whole ? all : padded(part, PART_MARGIN);
+  return { box, scale: scaleWithin(box, wanted), whole };
+}
+
+/** A PNG, and whether all ink is on it. */
+export interface Png {
+  readonly blob: Blob;
+  readonly whole: boolean;
+}
+
+/** The ink of a picture as PNG; `scale` is pixels per board pixel, lowered where the picture would be too large. Ink that is
+ * spread too wide even for that is shown in part. Rejects where the browser has no canvas of that size. */
+export async function toPng(picture: Picture, scale: number): Promise<Png> {
+  const sheet = sheetOf(picture);
+  const { box, scale: fitting, whole } = frameOf(sheet, scale);
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.floor((box.x1 - box.x0) * fitting));
   canvas.height = Math.max(1, Math.floor((box.y1 - box.y0) * fitting));
@@ -63,7 +97,7 @@ export async function toPng(picture: Picture, scale: number): Promise<Blob> {
   context.fillRect(0, 0, canvas.width, canvas.height);
   const brush = new Brush();
   const placing = { scale: fitting, left: -box.x0 * fitting, top: -box.y0 * fitting };
-  for (const shape of shapes) {
+  for (const shape of sheet.shapes.filter((each) => touches(each.box, box))) {
     brush.fill(context, shape, placing, box);
   }
   const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, "image/png"));
@@ -71,7 +105,7 @@ export async function toPng(picture: Picture, scale: number): Promise<Blob> {
   if (!blob) {
     throw new Error("the browser could not make the picture");
   }
-  return blob;
+  return { blob, whole };
 }
 
 /** All ink of a picture as an SVG text. */

@@ -29,7 +29,7 @@ import { Scene } from "./scene.ts";
 import { Surface } from "./surface.ts";
 import { listenToView } from "./view-input.ts";
 
-export { pngScale, toPng, toSvg } from "./export.ts";
+export { toPng, toSvg } from "./export.ts";
 
 /** What the pen does. */
 export type Mode = "pen" | "highlighter" | "eraser" | "hand";

@@ -149,9 +149,12 @@ function actionsOf(state: AppState, paper: Paper): MenuActions {
         toasts.show({ key: "save", text: "Nothing to save yet." });
         return;
       }
-      savePicture(board, kind, boardTitle(state.room)).catch(() => {
-        toasts.show({ key: "save", text: "The picture could not be made." });
-      });
+      const tell = (text: string) => toasts.show({ key: "save", text });
+      savePicture(board, kind, boardTitle(state.room)).then(
+        (whole) =>
+          whole || tell("This board is too wide for a PNG: only a part is on it. An SVG has it all."),
+        () => tell("The picture could not be made."),
+      );
     },
     watch: () => {
       const client = state.client.value;

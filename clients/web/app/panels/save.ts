@@ -7,12 +7,16 @@ const PNG_SCALE = 2;
 /** Ms that a Blob's address stays, so that slow browsers have begun to read it. */
 const KEEP_MS = 60_000;
 
-/** Makes the picture and hands it over: by the share sheet where one saves with it, otherwise as a download. */
-export async function savePicture(picture: Picture, kind: "png" | "svg", title: string): Promise<void> {
-  const blob =
-    kind === "png" ? await toPng(picture, PNG_SCALE) : new Blob([toSvg(picture)], { type: "image/svg+xml" });
+/** Makes the picture and hands it over: by the share sheet where one saves with it, otherwise as a download. Returns whether
+ * all ink is on it. */
+export async function savePicture(picture: Picture, kind: "png" | "svg", title: string): Promise<boolean> {
+  const { blob, whole } =
+    kind === "png"
+      ? await toPng(picture, PNG_SCALE)
+      : { blob: new Blob([toSvg(picture)], { type: "image/svg+xml" }), whole: true };
   const name = `${title.replaceAll(/[^\p{L}\p{N}_ -]/gu, "_")}.${kind}`;
   if (!(await shared(new File([blob], name, { type: blob.type })))) download(blob, name);
+  return whole;
 }
 
 /** On a tablet a download is hard to find again; its share sheet saves to photos and files. */

@@ -574,7 +574,7 @@ test("F4: strokes that would break it are painted, and so is the rest", async ()
     }
     await stage.settled();
     const svg = new DOMParser().parseFromString(toSvg(sheet), "image/svg+xml");
-    const png = await createImageBitmap(await toPng(sheet, 2));
+    const png = await createImageBitmap((await toPng(sheet, 2)).blob);
     return {
       shows: window.tried.inked(pixels()),
       broken: svg.querySelectorAll("parsererror").length,

@@ -1,6 +1,6 @@
 /** Pictures of a board. */
 import { describe, expect, test } from "vitest";
-import { scaleWithin, toSvg } from "../../app/canvas/export.ts";
+import { frameOf, scaleWithin, sheetOf, toSvg } from "../../app/canvas/export.ts";
 import { HandPicture, stroke } from "./canvas-strokes.ts";
 
 describe("SVG", () => {
@@ -55,5 +55,29 @@ describe("the scale of a PNG", () => {
   test("that is none is 1", () => {
     expect(scaleWithin(box(10, 10), Number.NaN)).toBe(1);
     expect(scaleWithin(box(10, 10), -3)).toBe(1);
+  });
+});
+
+describe("what a PNG shows", () => {
+  const frame = (scale: number, ...xs: number[]) => {
+    const picture = new HandPicture();
+    picture.all = xs.map((x, order) => stroke([[x, 0]], { order, number: order }));
+    return frameOf(sheetOf(picture), scale);
+  };
+  test("is all ink where that is legible, at a lower scale if need be", () => {
+    expect(frame(2, 0, 1000)).toMatchObject({ scale: 2, whole: true });
+    const wide = frame(2, 0, 30_000);
+    expect(wide.whole).toBe(true);
+    expect(wide.scale).toBeLessThan(0.3);
+    expect((wide.box.x1 - wide.box.x0) * wide.scale).toBeCloseTo(8192);
+  });
+  test("is the place with most ink where all of it would be dust", () => {
+    const { box, scale, whole } = frame(2, 0, 100, 2 ** 26);
+    expect(whole).toBe(false);
+    expect(scale).toBe(2);
+    expect([box.x0 < 0, box.x1 > 100, box.x1 < 500]).toEqual([true, true, true]);
+  });
+  test("is a sheet of paper for an empty board", () => {
+    expect(frame(2)).toEqual({ box: { x0: -320, y0: -240, x1: 320, y1: 240 }, scale: 2, whole: true });
   });
 });
