@@ -10,7 +10,7 @@ import { Toasts } from "./panels/toasts.ts";
 /** What the panels need of the client. */
 export type Relay = Pick<
   Client,
-  | "room" | "id" | "role" | "state" | "unsent" | "participants" | "canUndo" | "canRedo" | "board" | "on"
+  | "room" | "id" | "role" | "state" | "unsentChanges" | "participants" | "canUndo" | "canRedo" | "board" | "on"
   | "begin" | "extend" | "cancel" | "erase" | "beginGroup" | "endGroup" | "pointer"
   | "clear" | "undo" | "redo" | "setProfile" | "retry" | "history"
 >; // biome-ignore format: a list
@@ -44,6 +44,7 @@ const COALESCE_MS = 8_000;
 export class AppState {
   readonly client = signal<Relay | null>(null);
   readonly connection = signal<State>({ kind: "connecting" });
+  /** What is unsent, as people count it. */
   readonly unsent = signal(0);
   readonly saving = signal<Saving>("unsure");
   readonly durable = signal(true);
@@ -97,13 +98,13 @@ export class AppState {
     this.me.value = client.id;
     this.role.value = client.role;
     this.history.value = { canUndo: client.canUndo, canRedo: client.canRedo };
-    this.#setUnsent(client.unsent);
+    this.#setUnsent(client.unsentChanges);
     const ends = [
       client.on("state", (state) => {
         this.connection.value = state;
         this.#lookAtBoard(client);
       }),
-      client.on("unsent", (unsent) => this.#setUnsent(unsent)),
+      client.on("unsent", () => this.#setUnsent(client.unsentChanges)),
       client.on("durable", (durable) => {
         this.durable.value = durable;
       }),

@@ -30,6 +30,7 @@ import { measure, type Namer, namesOwn, type OwnDraw, resolve } from "./own-draw
 import { type Meant, OwnStrokes, type PenState } from "./own-strokes.ts";
 import { type Next, Pipeline } from "./pipeline.ts";
 import { SELF } from "./stroke.ts";
+import { Waiting } from "./waiting.ts";
 
 export type { Batch, Next } from "./pipeline.ts";
 
@@ -134,6 +135,7 @@ export class Outbox {
   #newest: DrawId = 0;
   #names: Names;
   #pendingBytes = 0;
+  readonly #waiting = new Waiting();
   #keptBytes = 0;
   /** Whether all that is kept is to be offered again when nothing is in flight any more. */
   #offersKept = false;
@@ -172,6 +174,7 @@ export class Outbox {
       const { bytes, encoded } = this.#size(draw) ?? { bytes: UNREADABLE.length, encoded: UNREADABLE };
       this.#entries.push({ id, draw, pen: pen ?? null, bytes, encoded, storedAt: null, savedIn: 0 });
       this.#pendingBytes += bytes;
+      this.#waiting.add(draw);
     }
     [this.#client, this.#ticket] = [state.client, state.ticket];
     [this.#newest, this.#strokes.next] = [state.newest, state.nextStroke];
@@ -207,6 +210,7 @@ export class Outbox {
     this.#newest += 1;
     const entry: Entry = { ...meant, ...size, id: this.#newest, storedAt: null, savedIn: this.#revision + 1 };
     this.#pendingBytes += entry.bytes;
+    this.#waiting.add(entry.draw);
     this.#entries.push(entry);
     this.#put.set(entry.id, entry);
     this.#changed = true;
@@ -239,6 +243,11 @@ export class Outbox {
   /** Draws that the store is not known to have. */
   get pending(): number {
     return this.#last - this.#stored;
+  }
+
+  /** The same for people: own strokes of which something waits, and other draws that wait. 0 just when `pending` is. */
+  get pendingChanges(): number {
+    return this.#waiting.changes;
   }
 
   /** The newest draw that was pushed; 0 for none. */
@@ -353,6 +362,7 @@ export class Outbox {
       entry.storedAt = now;
       newest = entry.id;
       this.#pendingBytes -= entry.bytes;
+      this.#waiting.remove(entry.draw);
       this.#keptBytes += entry.bytes;
       this.#stored += 1;
       this.#changed = true;
@@ -455,6 +465,8 @@ export class Outbox {
     this.#put = new Map(this.#entries.map((entry) => [entry.id, entry]));
     this.#remove = [];
     this.#keptBytes = 0;
+    this.#waiting.clear();
+    for (const { draw } of mine) this.#waiting.add(draw);
     this.#pendingBytes = mine.reduce((bytes, entry) => bytes + entry.bytes, 0);
     this.#newNumbering();
   }
@@ -559,8 +571,9 @@ export class Outbox {
     }
     const lost = this.#entries.filter(({ id }) => gone.has(id));
     this.#entries = this.#entries.filter(({ id }) => !gone.has(id));
-    for (const { id, bytes } of lost) {
+    for (const { id, draw, bytes } of lost) {
       this.#pendingBytes -= bytes;
+      this.#waiting.remove(draw);
       this.#put.delete(id);
       this.#remove.push(id);
     }
@@ -622,6 +635,7 @@ export class Outbox {
       entry.storedAt = null;
       this.#keptBytes -= entry.bytes;
       this.#pendingBytes += entry.bytes;
+      this.#waiting.add(entry.draw);
     }
     this.#stored = lastN;
     this.#changed = true;

@@ -363,3 +363,28 @@ test("who was frozen and lost the identity keeps only what was never saved", () 
     },
   ]);
 });
+
+test("what waits is told as strokes and other draws, through acks, refusals, reloads and new client ids", () => {
+  const { outbox, disk } = opened();
+  push(outbox, begin(1));
+  for (let at = 0; at < 60; at += 1) push(outbox, extend(1));
+  push(outbox, begin(2));
+  push(outbox, extend(2, true));
+  push(outbox, clear);
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([64, 3]);
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onAck(60, 0);
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([4, 3]);
+  disk.save(outbox);
+  expect(disk.load().pendingChanges).toBe(3);
+  outbox.onAck(61, 0);
+  expect(outbox.pendingChanges).toBe(2);
+  outbox.onRefused(62, "too_large", "");
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([1, 1]);
+  outbox.onNewClient(true);
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([62, 2]);
+  disk.save(outbox);
+  outbox.onTakenOver();
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([0, 0]);
+});

@@ -23,7 +23,7 @@ export class FakeClient implements Relay {
   id: number | null = OWN_ID;
   role: Role | null = 1;
   state: State = { kind: "live", transport: "websocket" };
-  unsent = 0;
+  unsentChanges = 0;
   participants: readonly Participant[] = [];
   canUndo = false;
   canRedo = false;
@@ -63,7 +63,7 @@ export class FakeClient implements Relay {
   }
 
   setUnsent(unsent: number): void {
-    this.unsent = unsent;
+    this.unsentChanges = unsent;
     this.tell("unsent", unsent);
   }
 
