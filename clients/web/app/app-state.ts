@@ -10,7 +10,7 @@ import { Toasts } from "./panels/toasts.ts";
 /** What the panels need of the client. */
 export type Relay = Pick<
   Client,
-  | "room" | "id" | "role" | "state" | "unsentChanges" | "participants" | "canUndo" | "canRedo" | "board" | "on"
+  | "room" | "id" | "role" | "state" | "unsentChanges" | "full" | "participants" | "canUndo" | "canRedo" | "board" | "on"
   | "begin" | "extend" | "cancel" | "erase" | "beginGroup" | "endGroup" | "pointer"
   | "clear" | "undo" | "redo" | "setProfile" | "retry" | "history"
 >; // biome-ignore format: a list
@@ -51,6 +51,8 @@ export class AppState {
   readonly participants = signal<readonly Participant[]>([]);
   readonly me = signal<number | null>(null);
   readonly role = signal<Role | null>(null);
+  /** Whether the board is known to take no more ink. */
+  readonly full = signal(false);
   readonly history = signal({ canUndo: false, canRedo: false });
   /** Whether any ink shows. */
   readonly blank = signal(false);
@@ -73,9 +75,10 @@ export class AppState {
   readonly toasts = new Toasts();
 
   /** Why nothing can be drawn; `null`: it can. */
-  readonly locked: ReadonlySignal<"viewer" | "refused" | null> = computed(() => {
+  readonly locked: ReadonlySignal<"viewer" | "refused" | "full" | null> = computed(() => {
     if (this.connection.value.kind === "refused") return "refused";
-    return this.role.value === 0 ? "viewer" : null;
+    if (this.role.value === 0) return "viewer";
+    return this.full.value ? "full" : null;
   });
 
   #logKnown = false;
@@ -98,6 +101,7 @@ export class AppState {
     this.me.value = client.id;
     this.role.value = client.role;
     this.history.value = { canUndo: client.canUndo, canRedo: client.canRedo };
+    this.full.value = client.full;
     this.#setUnsent(client.unsentChanges);
     const ends = [
       client.on("state", (state) => {
@@ -105,6 +109,9 @@ export class AppState {
         this.#lookAtBoard(client);
       }),
       client.on("unsent", () => this.#setUnsent(client.unsentChanges)),
+      client.on("full", (full) => {
+        this.full.value = full;
+      }),
       client.on("durable", (durable) => {
         this.durable.value = durable;
       }),
@@ -185,11 +192,13 @@ export class AppState {
   }
 
   undo(): void {
+    if (this.locked.value === "full") return;
     this.toasts.dismiss("cleared");
     this.client.value?.undo();
   }
 
   redo(): void {
+    if (this.locked.value === "full") return;
     this.toasts.dismiss("cleared");
     this.client.value?.redo();
   }
@@ -197,7 +206,7 @@ export class AppState {
   /** Clears the board; the toast takes that back as long as nothing else was done. */
   clear(): void {
     const client = this.client.value;
-    if (client === null) return;
+    if (client === null || this.locked.value === "full") return;
     client.clear();
     this.toasts.show({
       key: "cleared",

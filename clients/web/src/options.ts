@@ -73,6 +73,8 @@ export interface ClientEvents {
   unsent: number;
   /** A draw was refused and is not tried again; its ink is gone from the board. */
   refused: { readonly code: string; readonly message: string };
+  /** Whether the room is known to take no more draws: see `Client.full`. */
+  full: boolean;
   participants: readonly Participant[];
   pointer: { readonly client: number; readonly x: number; readonly y: number };
   /** Whether there is something to undo and to redo. */

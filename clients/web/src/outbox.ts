@@ -139,6 +139,8 @@ export class Outbox {
   #keptBytes = 0;
   /** Whether all that is kept is to be offered again when nothing is in flight any more. */
   #offersKept = false;
+  /** The newest word of the store: a draw was refused since the room is full, and none was taken after it. */
+  #roomFull = false;
   readonly #pipeline: Pipeline;
   readonly #strokes = new OwnStrokes();
   /** Whether this client id had a welcome here, so that any draw may be sent as soon as it is saved. */
@@ -248,6 +250,11 @@ export class Outbox {
   /** The same for people: own strokes of which something waits, and other draws that wait. 0 just when `pending` is. */
   get pendingChanges(): number {
     return this.#waiting.changes;
+  }
+
+  /** Whether the room takes no more, as far as is known: from a refusal for that reason until a later draw is stored. */
+  get roomFull(): boolean {
+    return this.#roomFull;
   }
 
   /** The newest draw that was pushed; 0 for none. */
@@ -367,6 +374,7 @@ export class Outbox {
       this.#stored += 1;
       this.#changed = true;
     }
+    if (newest !== null) this.#roomFull = false;
     this.#sent = Math.max(this.#sent, this.#stored);
     this.#pipeline.onStored(this.#stored, now);
     this.#offerWhenAnswered();
@@ -437,6 +445,11 @@ export class Outbox {
   offerKept(): void {
     this.#offersKept = true;
     this.#offerWhenAnswered();
+  }
+
+  /** The log is another one: how full the old one was says nothing of it. */
+  onOtherLog(): void {
+    this.#roomFull = false;
   }
 
   /**
@@ -558,6 +571,7 @@ export class Outbox {
     const index = this.#index(n);
     const entry = this.#entries[index];
     if (!entry) return [];
+    if (code === "room_full") this.#roomFull = true;
     const gone = new Set<DrawId>([entry.id]);
     const { draw } = entry;
     const stroke = draw.kind === "begin" || draw.kind === "extend" ? draw.stroke : null;

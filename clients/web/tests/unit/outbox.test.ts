@@ -388,3 +388,30 @@ test("what waits is told as strokes and other draws, through acks, refusals, rel
   outbox.onTakenOver();
   expect([outbox.pending, outbox.pendingChanges]).toEqual([0, 0]);
 });
+
+test("a room is full from the refusal on, until a later draw is stored or the log is another one", () => {
+  const { outbox, disk } = opened();
+  for (const stroke of [1, 2, 3]) push(outbox, begin(stroke, true));
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onAck(1, 0);
+  outbox.onRefused(2, "too_large", "");
+  expect(outbox.roomFull).toBe(false);
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onRefused(2, "room_full", "");
+  expect(outbox.roomFull).toBe(true);
+  outbox.onAck(1, 0);
+  expect(outbox.roomFull).toBe(true);
+  push(outbox, begin(4, true));
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onAck(2, 0);
+  expect(outbox.roomFull).toBe(false);
+  push(outbox, begin(5, true));
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onRefused(3, "room_full", "");
+  outbox.onOtherLog();
+  expect(outbox.roomFull).toBe(false);
+});

@@ -24,6 +24,7 @@ export class FakeClient implements Relay {
   role: Role | null = 1;
   state: State = { kind: "live", transport: "websocket" };
   unsentChanges = 0;
+  full = false;
   participants: readonly Participant[] = [];
   canUndo = false;
   canRedo = false;
@@ -32,6 +33,7 @@ export class FakeClient implements Relay {
   readonly #listeners: Listeners = {
     state: new Set(),
     unsent: new Set(),
+    full: new Set(),
     refused: new Set(),
     participants: new Set(),
     pointer: new Set(),
@@ -65,6 +67,11 @@ export class FakeClient implements Relay {
   setUnsent(unsent: number): void {
     this.unsentChanges = unsent;
     this.tell("unsent", unsent);
+  }
+
+  setFull(full: boolean): void {
+    this.full = full;
+    this.tell("full", full);
   }
 
   setParticipants(participants: readonly Participant[]): void {

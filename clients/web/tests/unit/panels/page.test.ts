@@ -315,6 +315,21 @@ describe("in time", () => {
     expect(state.locked.value).toBe("refused");
   });
 
+  test("a full board takes no ink, no undo and no clear, for as long as it is full", () => {
+    const { state, client } = page();
+    const [undo, redo, clear] = (["undo", "redo", "clear"] as const).map((name) => vi.spyOn(client, name));
+    client.setFull(true);
+    expect(state.locked.value).toBe("full");
+    state.undo();
+    state.redo();
+    state.clear();
+    for (const spy of [undo, redo, clear]) expect(spy).not.toHaveBeenCalled();
+    client.setFull(false);
+    expect(state.locked.value).toBeNull();
+    state.clear();
+    expect(clear).toHaveBeenCalledOnce();
+  });
+
   test("the toast of a clear takes it back", () => {
     const { state, client } = page();
     const undo = vi.spyOn(client, "undo");
