@@ -3,6 +3,7 @@ import { computed, type ReadonlySignal, type Signal, signal } from "@preact/sign
 import type { Client, Participant, Profile, Role, State } from "../src/index.ts";
 import type { Stage, View } from "./canvas/stage.ts";
 import type { Choices } from "./panels/choices.ts";
+import { cleanName } from "./panels/names.ts";
 import type { Projector } from "./panels/projector.ts";
 import { GRACE_MS, refusedDrawWords, type Saving, SETTLE_MS, savingOf } from "./panels/status.ts";
 import { Toasts } from "./panels/toasts.ts";
@@ -39,6 +40,10 @@ export type DialogName = "share" | "boards" | "clear" | "help";
 
 /** Draws refused within that time are told in one toast, in ms. */
 const COALESCE_MS = 8_000;
+
+function withCleanName(person: Participant): Participant {
+  return { ...person, name: cleanName(person.name) };
+}
 
 /** All that shows, apart from the ink. */
 export class AppState {
@@ -97,7 +102,7 @@ export class AppState {
   attach(client: Relay): () => void {
     this.client.value = client;
     this.connection.value = client.state;
-    this.participants.value = client.participants;
+    this.participants.value = client.participants.map(withCleanName);
     this.me.value = client.id;
     this.role.value = client.role;
     this.history.value = { canUndo: client.canUndo, canRedo: client.canRedo };
@@ -116,7 +121,7 @@ export class AppState {
         this.durable.value = durable;
       }),
       client.on("participants", (participants) => {
-        this.participants.value = participants;
+        this.participants.value = participants.map(withCleanName);
         const followed = this.following.value;
         if (followed !== null && !participants.some((one) => one.client === followed)) this.follow(null);
       }),

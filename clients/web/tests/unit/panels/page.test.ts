@@ -274,6 +274,17 @@ describe("in time", () => {
     ]);
   });
 
+  test("names lose what would turn the text around them, whoever set them", () => {
+    const { state, client } = page();
+    const nasty = "\u202eMi\u0007r\u2066a\u0085\n";
+    client.setParticipants([...client.participants, { client: 9, name: nasty, rgba: 0 }]);
+    expect(state.participants.value.find((one) => one.client === 9)?.name).toBe("Mira");
+    state.setProfile({ name: nasty, rgba: 1 });
+    expect(state.choices.profile.value.name).toBe("Mira");
+    state.setProfile({ name: "\u202e", rgba: 1 });
+    expect(state.choices.profile.value.name).toBe("Mira");
+  });
+
   test("following ends when the followed leaves", () => {
     const { state, client } = page();
     const self = client.participants;
