@@ -3,6 +3,7 @@ import { computed, type ReadonlySignal, type Signal, signal } from "@preact/sign
 import type { Client, Participant, Profile, Role, State } from "../src/index.ts";
 import type { Stage, View } from "./canvas/stage.ts";
 import type { Choices } from "./panels/choices.ts";
+import { cleanName } from "./panels/names.ts";
 import type { Projector } from "./panels/projector.ts";
 import { GRACE_MS, refusedDrawWords, type Saving, SETTLE_MS, savingOf } from "./panels/status.ts";
 import { Toasts } from "./panels/toasts.ts";
@@ -10,7 +11,7 @@ import { Toasts } from "./panels/toasts.ts";
 /** What the panels need of the client. */
 export type Relay = Pick<
   Client,
-  | "room" | "id" | "role" | "state" | "unsent" | "participants" | "canUndo" | "canRedo" | "board" | "on"
+  | "room" | "id" | "role" | "state" | "unsentChanges" | "full" | "participants" | "canUndo" | "canRedo" | "board" | "on"
   | "begin" | "extend" | "cancel" | "erase" | "beginGroup" | "endGroup" | "pointer"
   | "clear" | "undo" | "redo" | "setProfile" | "retry" | "history"
 >; // biome-ignore format: a list
@@ -40,16 +41,23 @@ export type DialogName = "share" | "boards" | "clear" | "help";
 /** Draws refused within that time are told in one toast, in ms. */
 const COALESCE_MS = 8_000;
 
+function withCleanName(person: Participant): Participant {
+  return { ...person, name: cleanName(person.name) };
+}
+
 /** All that shows, apart from the ink. */
 export class AppState {
   readonly client = signal<Relay | null>(null);
   readonly connection = signal<State>({ kind: "connecting" });
+  /** What is unsent, as people count it. */
   readonly unsent = signal(0);
   readonly saving = signal<Saving>("unsure");
   readonly durable = signal(true);
   readonly participants = signal<readonly Participant[]>([]);
   readonly me = signal<number | null>(null);
   readonly role = signal<Role | null>(null);
+  /** Whether the board is known to take no more ink. */
+  readonly full = signal(false);
   readonly history = signal({ canUndo: false, canRedo: false });
   /** Whether any ink shows. */
   readonly blank = signal(false);
@@ -72,9 +80,10 @@ export class AppState {
   readonly toasts = new Toasts();
 
   /** Why nothing can be drawn; `null`: it can. */
-  readonly locked: ReadonlySignal<"viewer" | "refused" | null> = computed(() => {
+  readonly locked: ReadonlySignal<"viewer" | "refused" | "full" | null> = computed(() => {
     if (this.connection.value.kind === "refused") return "refused";
-    return this.role.value === 0 ? "viewer" : null;
+    if (this.role.value === 0) return "viewer";
+    return this.full.value ? "full" : null;
   });
 
   #logKnown = false;
@@ -93,22 +102,26 @@ export class AppState {
   attach(client: Relay): () => void {
     this.client.value = client;
     this.connection.value = client.state;
-    this.participants.value = client.participants;
+    this.participants.value = client.participants.map(withCleanName);
     this.me.value = client.id;
     this.role.value = client.role;
     this.history.value = { canUndo: client.canUndo, canRedo: client.canRedo };
-    this.#setUnsent(client.unsent);
+    this.full.value = client.full;
+    this.#setUnsent(client.unsentChanges);
     const ends = [
       client.on("state", (state) => {
         this.connection.value = state;
         this.#lookAtBoard(client);
       }),
-      client.on("unsent", (unsent) => this.#setUnsent(unsent)),
+      client.on("unsent", () => this.#setUnsent(client.unsentChanges)),
+      client.on("full", (full) => {
+        this.full.value = full;
+      }),
       client.on("durable", (durable) => {
         this.durable.value = durable;
       }),
       client.on("participants", (participants) => {
-        this.participants.value = participants;
+        this.participants.value = participants.map(withCleanName);
         const followed = this.following.value;
         if (followed !== null && !participants.some((one) => one.client === followed)) this.follow(null);
       }),
@@ -184,11 +197,13 @@ export class AppState {
   }
 
   undo(): void {
+    if (this.locked.value === "full") return;
     this.toasts.dismiss("cleared");
     this.client.value?.undo();
   }
 
   redo(): void {
+    if (this.locked.value === "full") return;
     this.toasts.dismiss("cleared");
     this.client.value?.redo();
   }
@@ -196,7 +211,7 @@ export class AppState {
   /** Clears the board; the toast takes that back as long as nothing else was done. */
   clear(): void {
     const client = this.client.value;
-    if (client === null) return;
+    if (client === null || this.locked.value === "full") return;
     client.clear();
     this.toasts.show({
       key: "cleared",

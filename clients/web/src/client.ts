@@ -8,7 +8,7 @@ import { Endpoint } from "./http.ts";
 import { LiveBoard } from "./live-board.ts";
 import { type ClientEvents, type ClientOptions, type State, TIMING } from "./options.ts";
 import { Orphans } from "./orphans.ts";
-import { browserPage } from "./page.ts";
+import { browserPage, hasIndexedDb } from "./page.ts";
 import { type Listener, Session } from "./session.ts";
 import { Storage } from "./storage.ts";
 import { type LogPage, readTimeline } from "./timeline.ts";
@@ -32,7 +32,7 @@ export class Client {
   #participants: readonly Participant[] = [];
   /** As of the newest welcome: what the store had of this client, in which log. */
   #welcomed = { epoch: 0, lastN: 0 };
-  #told = { unsent: 0, canUndo: false, canRedo: false };
+  #told = { unsent: 0, unsentChanges: 0, full: false, canUndo: false, canRedo: false };
   #flushes: { readonly through: number; readonly done: () => void; readonly fail: (error: Error) => void }[] =
     [];
   #isClosed = false;
@@ -43,7 +43,7 @@ export class Client {
    */
   static async open(options: ClientOptions): Promise<Client> {
     const endpoint = new Endpoint(options.server, options.room);
-    const kind = options.storage ?? (typeof indexedDB === "undefined" ? "memory" : "indexeddb");
+    const kind = options.storage ?? (hasIndexedDb() ? "indexeddb" : "memory");
     const { server, room } = options;
     const storage = await Storage.open({ server, kind, page: browserPage(), now: () => Date.now() });
     const board = new LiveBoard();
@@ -112,6 +112,19 @@ export class Client {
   /** Draws that the store is not known to have. */
   get unsent(): number {
     return this.#author.outbox.pending;
+  }
+
+  /** The same as people count: own strokes of which something is unsent, and other unsent draws. 0 just when `unsent` is. */
+  get unsentChanges(): number {
+    return this.#author.outbox.pendingChanges;
+  }
+
+  /**
+   * Whether the room is known to take no more draws: from the first that is refused with `room_full` until a later one
+   * is stored or the log is another one. It is not saved: a new page finds out by its first draw.
+   */
+  get full(): boolean {
+    return this.#author.outbox.roomFull;
   }
 
   get participants(): readonly Participant[] {
@@ -237,6 +250,7 @@ export class Client {
   #listener(): Listener {
     return {
       onWelcome: ({ client, role, limits, position }) => {
+        if (position.epoch !== this.#welcomed.epoch) this.#author.outbox.onOtherLog();
         this.#welcomed = { epoch: position.epoch, lastN: limits.lastN };
         this.#role = role;
         this.#author.onWelcome(client);
@@ -281,16 +295,17 @@ export class Client {
     for (const flush of done) flush.done();
   }
 
-  #toTell(): { readonly unsent: number; readonly canUndo: boolean; readonly canRedo: boolean } {
-    const { unsent, canUndo, canRedo } = this;
-    return { unsent, canUndo, canRedo };
+  #toTell(): Pick<Client, "unsent" | "unsentChanges" | "full" | "canUndo" | "canRedo"> {
+    const { unsent, unsentChanges, full, canUndo, canRedo } = this;
+    return { unsent, unsentChanges, full, canUndo, canRedo };
   }
 
   #tell(): void {
     const was = this.#told;
     this.#told = this.#toTell();
-    const { unsent, canUndo, canRedo } = this.#told;
-    if (unsent !== was.unsent) this.#emitter.emit("unsent", unsent);
+    const { unsent, unsentChanges, full, canUndo, canRedo } = this.#told;
+    if (unsent !== was.unsent || unsentChanges !== was.unsentChanges) this.#emitter.emit("unsent", unsent);
+    if (full !== was.full) this.#emitter.emit("full", full);
     if (canUndo !== was.canUndo || canRedo !== was.canRedo)
       this.#emitter.emit("history", { canUndo, canRedo });
   }

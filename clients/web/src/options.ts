@@ -69,10 +69,12 @@ export type State =
 /** What happened. */
 export interface ClientEvents {
   state: State;
-  /** How many draws the store is not known to have. 0: everything is saved. */
+  /** How many draws the store is not known to have. 0: everything is saved. Told too when only `Client.unsentChanges` is another. */
   unsent: number;
   /** A draw was refused and is not tried again; its ink is gone from the board. */
   refused: { readonly code: string; readonly message: string };
+  /** Whether the room is known to take no more draws: see `Client.full`. */
+  full: boolean;
   participants: readonly Participant[];
   pointer: { readonly client: number; readonly x: number; readonly y: number };
   /** Whether there is something to undo and to redo. */

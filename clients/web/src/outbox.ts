@@ -30,6 +30,7 @@ import { measure, type Namer, namesOwn, type OwnDraw, resolve } from "./own-draw
 import { type Meant, OwnStrokes, type PenState } from "./own-strokes.ts";
 import { type Next, Pipeline } from "./pipeline.ts";
 import { SELF } from "./stroke.ts";
+import { Waiting } from "./waiting.ts";
 
 export type { Batch, Next } from "./pipeline.ts";
 
@@ -134,9 +135,12 @@ export class Outbox {
   #newest: DrawId = 0;
   #names: Names;
   #pendingBytes = 0;
+  readonly #waiting = new Waiting();
   #keptBytes = 0;
   /** Whether all that is kept is to be offered again when nothing is in flight any more. */
   #offersKept = false;
+  /** The newest word of the store: a draw was refused since the room is full, and none was taken after it. */
+  #roomFull = false;
   readonly #pipeline: Pipeline;
   readonly #strokes = new OwnStrokes();
   /** Whether this client id had a welcome here, so that any draw may be sent as soon as it is saved. */
@@ -172,6 +176,7 @@ export class Outbox {
       const { bytes, encoded } = this.#size(draw) ?? { bytes: UNREADABLE.length, encoded: UNREADABLE };
       this.#entries.push({ id, draw, pen: pen ?? null, bytes, encoded, storedAt: null, savedIn: 0 });
       this.#pendingBytes += bytes;
+      this.#waiting.add(draw);
     }
     [this.#client, this.#ticket] = [state.client, state.ticket];
     [this.#newest, this.#strokes.next] = [state.newest, state.nextStroke];
@@ -207,6 +212,7 @@ export class Outbox {
     this.#newest += 1;
     const entry: Entry = { ...meant, ...size, id: this.#newest, storedAt: null, savedIn: this.#revision + 1 };
     this.#pendingBytes += entry.bytes;
+    this.#waiting.add(entry.draw);
     this.#entries.push(entry);
     this.#put.set(entry.id, entry);
     this.#changed = true;
@@ -239,6 +245,16 @@ export class Outbox {
   /** Draws that the store is not known to have. */
   get pending(): number {
     return this.#last - this.#stored;
+  }
+
+  /** The same for people: own strokes of which something waits, and other draws that wait. 0 just when `pending` is. */
+  get pendingChanges(): number {
+    return this.#waiting.changes;
+  }
+
+  /** Whether the room takes no more, as far as is known: from a refusal for that reason until a later draw is stored. */
+  get roomFull(): boolean {
+    return this.#roomFull;
   }
 
   /** The newest draw that was pushed; 0 for none. */
@@ -353,10 +369,12 @@ export class Outbox {
       entry.storedAt = now;
       newest = entry.id;
       this.#pendingBytes -= entry.bytes;
+      this.#waiting.remove(entry.draw);
       this.#keptBytes += entry.bytes;
       this.#stored += 1;
       this.#changed = true;
     }
+    if (newest !== null) this.#roomFull = false;
     this.#sent = Math.max(this.#sent, this.#stored);
     this.#pipeline.onStored(this.#stored, now);
     this.#offerWhenAnswered();
@@ -429,6 +447,11 @@ export class Outbox {
     this.#offerWhenAnswered();
   }
 
+  /** The log is another one: how full the old one was says nothing of it. */
+  onOtherLog(): void {
+    this.#roomFull = false;
+  }
+
   /**
    * The next numbers belong to a new client id, which the next welcome tells. What waits goes with new numbers, from 1;
    * so do the kept draws if they are known to be `lost`, and otherwise they are forgotten. A stroke that was begun under
@@ -455,6 +478,8 @@ export class Outbox {
     this.#put = new Map(this.#entries.map((entry) => [entry.id, entry]));
     this.#remove = [];
     this.#keptBytes = 0;
+    this.#waiting.clear();
+    for (const { draw } of mine) this.#waiting.add(draw);
     this.#pendingBytes = mine.reduce((bytes, entry) => bytes + entry.bytes, 0);
     this.#newNumbering();
   }
@@ -546,6 +571,7 @@ export class Outbox {
     const index = this.#index(n);
     const entry = this.#entries[index];
     if (!entry) return [];
+    if (code === "room_full") this.#roomFull = true;
     const gone = new Set<DrawId>([entry.id]);
     const { draw } = entry;
     const stroke = draw.kind === "begin" || draw.kind === "extend" ? draw.stroke : null;
@@ -559,8 +585,9 @@ export class Outbox {
     }
     const lost = this.#entries.filter(({ id }) => gone.has(id));
     this.#entries = this.#entries.filter(({ id }) => !gone.has(id));
-    for (const { id, bytes } of lost) {
+    for (const { id, draw, bytes } of lost) {
       this.#pendingBytes -= bytes;
+      this.#waiting.remove(draw);
       this.#put.delete(id);
       this.#remove.push(id);
     }
@@ -622,6 +649,7 @@ export class Outbox {
       entry.storedAt = null;
       this.#keptBytes -= entry.bytes;
       this.#pendingBytes += entry.bytes;
+      this.#waiting.add(entry.draw);
     }
     this.#stored = lastN;
     this.#changed = true;

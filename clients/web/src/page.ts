@@ -41,6 +41,15 @@ export const noPage: Page = {
   every,
 };
 
+/** Whether there is an IndexedDB to try. Where pages may not have one, looking for it can throw. */
+export function hasIndexedDb(): boolean {
+  try {
+    return typeof indexedDB !== "undefined";
+  } catch {
+    return false;
+  }
+}
+
 /**
  * The browser's. What a page leaves stands in `sessionStorage`, and in `localStorage` if it is for any; where these are
  * blocked, nothing is handed over.

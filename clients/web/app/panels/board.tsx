@@ -56,7 +56,13 @@ export async function showBoard({
       if (byHand) state.follow(null);
     },
     onForbidden: () =>
-      state.toasts.show({ key: "locked", text: "You can look at this board, but not draw on it." }),
+      state.toasts.show({
+        key: "locked",
+        text:
+          state.locked.value === "full"
+            ? "This board is full: nothing more can be drawn on it."
+            : "You can look at this board, but not draw on it.",
+      }),
     onPen: () => state.toasts.show({ key: "pen", text: "Pen in use: fingers move the board now." }),
   });
   const pointers = new Pointers(hosts.pointers, (place) => paper.toStage(place));
@@ -219,7 +225,11 @@ function BoardPanels({ state, paper }: { readonly state: AppState; readonly pape
       <Refused state={state} newBoard={openNewBoard} />
       <Hint state={state} />
       <div class="bottom">
-        {state.locked.value === null ? <Toolbar state={state} /> : <Locked state={state} />}
+        {state.locked.value === null ? (
+          <Toolbar state={state} />
+        ) : (
+          <Locked state={state} newBoard={openNewBoard} />
+        )}
       </div>
       <Zoom state={state} paper={paper} />
     </>

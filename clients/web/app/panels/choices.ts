@@ -3,7 +3,7 @@ import { type Signal, signal } from "@preact/signals";
 import type { Profile } from "../../src/index.ts";
 import type { Mode } from "../canvas/stage.ts";
 import { INKS, PEOPLE_COLOURS } from "./colours.ts";
-import { friendlyName } from "./names.ts";
+import { cleanName, friendlyName } from "./names.ts";
 import { readVisits, type Visit, withoutVisit, withVisit } from "./recent-boards.ts";
 import { field, numberIn, type Remembered } from "./remembered.ts";
 
@@ -106,7 +106,7 @@ export class Choices {
 
   /** Keeps who one is. An empty name stays as it was. */
   setProfile(profile: Profile): void {
-    const name = [...profile.name.trim()].slice(0, NAME_MAX).join("") || this.profile.value.name;
+    const name = [...cleanName(profile.name)].slice(0, NAME_MAX).join("") || this.profile.value.name;
     this.profile.value = { name, rgba: profile.rgba };
     this.#remembered.set("profile", this.profile.value);
   }
@@ -140,6 +140,8 @@ function readNib(value: unknown, fallback: Nib): Nib {
 
 function readProfile(value: unknown): Profile | null {
   const name = field(value, "name");
-  if (typeof name !== "string" || name.trim() === "" || name.length > 2 * NAME_MAX) return null;
-  return { name, rgba: numberIn(field(value, "rgba"), 0, 0xffffffff, 0) };
+  if (typeof name !== "string" || name.length > 2 * NAME_MAX) return null;
+  const clean = cleanName(name);
+  if (clean === "") return null;
+  return { name: clean, rgba: numberIn(field(value, "rgba"), 0, 0xffffffff, 0) };
 }

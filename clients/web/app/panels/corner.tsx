@@ -58,7 +58,7 @@ export function Corner(props: {
 function StatusWord({ state }: { readonly state: AppState }) {
   // Who only watches has nothing to save.
   const saving = state.role.value === 0 ? "unsure" : state.saving.value;
-  const { tone, word } = statusOf(state.connection.value, saving, state.unsent.value);
+  const { tone, word } = statusOf(state.connection.value, saving, state.unsent.value, state.full.value);
   const mark =
     tone === "good" ? <CheckIcon /> : tone === "busy" ? <span class="spinner" /> : <CloudOffIcon />;
   return (

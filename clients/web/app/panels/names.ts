@@ -40,6 +40,14 @@ export function boardTitle(room: string): string {
   return `${pick(QUALITIES, hash & 31)} ${pick(PLACES, (hash >>> 5) & 31)}`;
 }
 
+/** What would make a name unreadable, or turn the text around it: control characters and those that override its direction. */
+const UNPRINTABLE = /[\p{Cc}\u{202a}-\u{202e}\u{2066}-\u{2069}]/gu;
+
+/** A person's name as it may be shown: what others send can be anything. Empty when nothing is left. */
+export function cleanName(name: string): string {
+  return name.replace(UNPRINTABLE, "").trim();
+}
+
 /** The letters that stand in for somebody where a name does not fit. */
 export function initialsOf(name: string): string {
   const words = name.trim().split(/\s+/u);

@@ -129,9 +129,21 @@ export function Refused(props: { readonly state: AppState; readonly newBoard: ()
 }
 
 /** In the toolbar's place, where nothing can be drawn. */
-export function Locked({ state }: { readonly state: AppState }) {
+export function Locked(props: { readonly state: AppState; readonly newBoard: () => void }) {
+  const { state } = props;
   const why = state.locked.value;
   if (why === null) return null;
+  if (why === "full")
+    return (
+      <div class="locked surface" role="alert">
+        <span>
+          <strong>This board is full.</strong> It takes no more ink.
+        </span>
+        <button type="button" class="button primary" onClick={props.newBoard}>
+          New board
+        </button>
+      </div>
+    );
   return (
     <p class="locked surface">
       <EyeIcon />

@@ -102,6 +102,12 @@ export function Popover(props: {
   );
 }
 
+/** What focus goes back to: an item of a small panel is gone by then, and the panel's button stands for it. */
+function openerOf(focused: Element | null): Element | null {
+  const panel = focused?.closest(".popover") ?? null;
+  return panel === null ? focused : (panel.closest(".anchor")?.querySelector("[aria-expanded]") ?? null);
+}
+
 /** A dialog over everything; Escape and a press beside it close it, and focus goes back to where it came from. */
 export function Dialog(props: {
   readonly title: string;
@@ -111,10 +117,12 @@ export function Dialog(props: {
 }) {
   const own = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
-    const before = document.activeElement;
+    const before = openerOf(document.activeElement);
     own.current?.showModal();
     // Not the first button: what is read out first is the title, and no key press answers by accident.
     own.current?.focus({ preventScroll: true });
+    // Opening it focused that button for a moment, and scrolled to it.
+    if (own.current !== null) own.current.scrollTop = 0;
     return () => {
       if (before instanceof HTMLElement) before.focus({ preventScroll: true });
     };

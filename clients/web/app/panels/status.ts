@@ -37,13 +37,15 @@ export interface Status {
 }
 
 /** The word for the corner. */
-export function statusOf(state: State, saving: Saving, unsent: number): Status {
+export function statusOf(state: State, saving: Saving, unsent: number, full: boolean): Status {
   switch (state.kind) {
     case "connecting":
       return { tone: "busy", word: "Connecting…" };
     case "joining":
       return { tone: "busy", word: "Joining…" };
     case "live":
+      // Not "Saved": what was drawn last was not.
+      if (full) return { tone: "bad", word: "Board full" };
       if (saving === "saved") return { tone: "good", word: "Saved" };
       return saving === "saving" ? { tone: "busy", word: "Saving…" } : { tone: "good", word: "Live" };
     case "offline":

@@ -3,7 +3,16 @@ import { afterAll, beforeAll, describe, expect, type TestContext, test } from "v
 import { type ChromiumBrowser, type ChromiumPage, startChromium } from "./support/chromium.ts";
 import { clientFor, pageFor, personFor, proxyFor, relayFor, watched } from "./support/company.ts";
 import { expectKept, ink, Ledger, openPaper, shown, showsAll } from "./support/ledger.ts";
-import { difference, live, openBoard, pixels, saved, stateOf, unsent } from "./support/page.ts";
+import {
+  difference,
+  live,
+  openBoard,
+  pixels,
+  saved,
+  stateOf,
+  unsent,
+  unsentChanges,
+} from "./support/page.ts";
 import type { ProxyServer } from "./support/proxy.ts";
 import type { Relay } from "./support/relay.ts";
 import { saidBy, watchStatus, wordOf } from "./support/status.ts";
@@ -108,7 +117,7 @@ describe("C5: half a minute, with ink before, in it and after", () => {
     const drawn = Date.now();
     expect(await unsent(page)).toBeGreaterThan(5);
     await until("it says how much is unsent", async () => {
-      return (await wordOf(page)) === `Offline · ${await unsent(page)} unsent`;
+      return (await wordOf(page)) === `Offline · ${await unsentChanges(page)} unsent`;
     });
     await sleep(Math.max(0, failed + DARK - Date.now()));
     const mended = Date.now();

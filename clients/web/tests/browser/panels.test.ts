@@ -42,6 +42,7 @@ function faults(touch: number): string[] {
   const { clientWidth: width, clientHeight: height } = document.documentElement;
   const modal = document.querySelector("dialog[open]");
   const scope = modal ?? document;
+  if (modal !== null && modal.scrollTop > 0) found.push("the dialog opens scrolled");
   const named = (element: Element) => element.getAttribute("aria-label") ?? element.textContent?.trim() ?? "";
   for (const element of scope.querySelectorAll<HTMLElement>("button, a, input, summary")) {
     const box = element.getBoundingClientRect();
@@ -174,6 +175,13 @@ describe("panels", () => {
     await shows(focused, "New board");
     await tab.keyboard.press("Escape");
     await shows(() => tab.locator(".menu").count(), 0);
+    await shows(focused, "Menu");
+    // A dialog that the menu opened: the item is gone by then.
+    await tab.keyboard.press("Enter");
+    await tab.getByRole("button", { name: "Recent boards…" }).press("Enter");
+    await shows(() => tab.locator("dialog").getAttribute("aria-label"), "Recent boards");
+    await tab.keyboard.press("Escape");
+    await shows(() => tab.locator("dialog").count(), 0);
     await shows(focused, "Menu");
 
     await tab.keyboard.press("Tab");

@@ -79,6 +79,9 @@ describe("trouble", () => {
     );
     await tab.locator(".toast", { hasText: "this board is full" }).waitFor();
     await until("nothing waits", async () => (await unsent(page)) === 0);
+    const notice = tab.getByRole("alert").filter({ hasText: "This board is full." });
+    await notice.getByRole("button", { name: "New board" }).waitFor();
+    expect(await statusOf(tab)).toBe("Board full");
     const shown = await page.evaluate(() => globalThis.inkrelay.client?.board.strokes().length ?? 0);
     const other = await someone(browser);
     await openBoard(other, relay.url, "full");

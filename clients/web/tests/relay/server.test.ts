@@ -223,6 +223,8 @@ describe("refusals", () => {
         await ann.client.flush();
       }
       expect(new Set(ann.refused.map(({ code }) => code))).toEqual(new Set(["room_full"]));
+      // Nothing waits, and yet not all was kept.
+      expect([ann.client.full, ann.client.unsent, ann.client.unsentChanges]).toEqual([true, 0, 0]);
       expect(ann.states.every(({ kind }) => kind !== "offline")).toBe(true);
       const picture = pictureOf(await logOf(relay?.url ?? "", room));
       await ann.shows(picture);

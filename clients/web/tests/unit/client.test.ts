@@ -230,3 +230,21 @@ it("a listener that throws breaks nothing for the others", async () => {
   expect(client.state.kind).toBe("live");
   expect(thrown).toHaveLength(1);
 });
+
+it("works from memory where looking for an IndexedDB throws", async () => {
+  const before = Object.getOwnPropertyDescriptor(globalThis, "indexedDB");
+  Object.defineProperty(globalThis, "indexedDB", {
+    configurable: true,
+    get() {
+      throw new DOMException("The operation is insecure.", "SecurityError");
+    },
+  });
+  try {
+    const other = await Client.open({ server: "http://h", room: "r" });
+    expect(other.durable).toBe(false);
+    await other.close();
+  } finally {
+    if (before === undefined) Reflect.deleteProperty(globalThis, "indexedDB");
+    else Object.defineProperty(globalThis, "indexedDB", before);
+  }
+});

@@ -363,3 +363,55 @@ test("who was frozen and lost the identity keeps only what was never saved", () 
     },
   ]);
 });
+
+test("what waits is told as strokes and other draws, through acks, refusals, reloads and new client ids", () => {
+  const { outbox, disk } = opened();
+  push(outbox, begin(1));
+  for (let at = 0; at < 60; at += 1) push(outbox, extend(1));
+  push(outbox, begin(2));
+  push(outbox, extend(2, true));
+  push(outbox, clear);
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([64, 3]);
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onAck(60, 0);
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([4, 3]);
+  disk.save(outbox);
+  expect(disk.load().pendingChanges).toBe(3);
+  outbox.onAck(61, 0);
+  expect(outbox.pendingChanges).toBe(2);
+  outbox.onRefused(62, "too_large", "");
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([1, 1]);
+  outbox.onNewClient(true);
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([62, 2]);
+  disk.save(outbox);
+  outbox.onTakenOver();
+  expect([outbox.pending, outbox.pendingChanges]).toEqual([0, 0]);
+});
+
+test("a room is full from the refusal on, until a later draw is stored or the log is another one", () => {
+  const { outbox, disk } = opened();
+  for (const stroke of [1, 2, 3]) push(outbox, begin(stroke, true));
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onAck(1, 0);
+  outbox.onRefused(2, "too_large", "");
+  expect(outbox.roomFull).toBe(false);
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onRefused(2, "room_full", "");
+  expect(outbox.roomFull).toBe(true);
+  outbox.onAck(1, 0);
+  expect(outbox.roomFull).toBe(true);
+  push(outbox, begin(4, true));
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onAck(2, 0);
+  expect(outbox.roomFull).toBe(false);
+  push(outbox, begin(5, true));
+  disk.save(outbox);
+  batch(outbox);
+  outbox.onRefused(3, "room_full", "");
+  outbox.onOtherLog();
+  expect(outbox.roomFull).toBe(false);
+});

@@ -23,7 +23,8 @@ export class FakeClient implements Relay {
   id: number | null = OWN_ID;
   role: Role | null = 1;
   state: State = { kind: "live", transport: "websocket" };
-  unsent = 0;
+  unsentChanges = 0;
+  full = false;
   participants: readonly Participant[] = [];
   canUndo = false;
   canRedo = false;
@@ -32,6 +33,7 @@ export class FakeClient implements Relay {
   readonly #listeners: Listeners = {
     state: new Set(),
     unsent: new Set(),
+    full: new Set(),
     refused: new Set(),
     participants: new Set(),
     pointer: new Set(),
@@ -63,8 +65,13 @@ export class FakeClient implements Relay {
   }
 
   setUnsent(unsent: number): void {
-    this.unsent = unsent;
+    this.unsentChanges = unsent;
     this.tell("unsent", unsent);
+  }
+
+  setFull(full: boolean): void {
+    this.full = full;
+    this.tell("full", full);
   }
 
   setParticipants(participants: readonly Participant[]): void {

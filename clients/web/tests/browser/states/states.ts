@@ -95,8 +95,8 @@ export const STATES: Readonly<Record<string, Arrange>> = {
   token: (client) =>
     client.setState({ kind: "refused", code: "invalid_token", message: "the token has expired" }),
   full: inCompany((client) => {
-    client.setUnsent(2);
-    client.setState({ kind: "refused", code: "room_full", message: "the room is full" });
+    client.tell("refused", { code: "room_full", message: "the room is full" });
+    client.setFull(true);
   }),
   "refused-draw": inCompany((client) => {
     for (let i = 0; i < 3; i++) client.tell("refused", { code: "too_large", message: "draw too large" });

@@ -64,6 +64,11 @@ export async function unsent(page: Page): Promise<number | null> {
   return page.evaluate(() => globalThis.inkrelay?.client?.unsent ?? null);
 }
 
+/** The same as people count it: strokes, and what is no stroke. */
+export async function unsentChanges(page: Page): Promise<number | null> {
+  return page.evaluate(() => globalThis.inkrelay?.client?.unsentChanges ?? null);
+}
+
 /** Waits until everything is stored. */
 export async function saved(page: Page, within = PATIENCE): Promise<void> {
   await until("all is saved", async () => (await unsent(page)) === 0, within);

@@ -274,6 +274,17 @@ describe("in time", () => {
     ]);
   });
 
+  test("names lose what would turn the text around them, whoever set them", () => {
+    const { state, client } = page();
+    const nasty = "\u202eMi\u0007r\u2066a\u0085\n";
+    client.setParticipants([...client.participants, { client: 9, name: nasty, rgba: 0 }]);
+    expect(state.participants.value.find((one) => one.client === 9)?.name).toBe("Mira");
+    state.setProfile({ name: nasty, rgba: 1 });
+    expect(state.choices.profile.value.name).toBe("Mira");
+    state.setProfile({ name: "\u202e", rgba: 1 });
+    expect(state.choices.profile.value.name).toBe("Mira");
+  });
+
   test("following ends when the followed leaves", () => {
     const { state, client } = page();
     const self = client.participants;
@@ -313,6 +324,21 @@ describe("in time", () => {
     expect(state.locked.value).toBe("viewer");
     client.setState({ kind: "refused", code: "room_full", message: "" });
     expect(state.locked.value).toBe("refused");
+  });
+
+  test("a full board takes no ink, no undo and no clear, for as long as it is full", () => {
+    const { state, client } = page();
+    const [undo, redo, clear] = (["undo", "redo", "clear"] as const).map((name) => vi.spyOn(client, name));
+    client.setFull(true);
+    expect(state.locked.value).toBe("full");
+    state.undo();
+    state.redo();
+    state.clear();
+    for (const spy of [undo, redo, clear]) expect(spy).not.toHaveBeenCalled();
+    client.setFull(false);
+    expect(state.locked.value).toBeNull();
+    state.clear();
+    expect(clear).toHaveBeenCalledOnce();
   });
 
   test("the toast of a clear takes it back", () => {

@@ -31,17 +31,19 @@ describe("saved", () => {
       OFFLINE,
       { kind: "refused", code: "room_full", message: "" },
     ];
-    for (const state of states) expect(statusOf(state, "saved", 0).word).not.toContain("Saved");
-    expect(statusOf(LIVE, "saved", 0)).toEqual({ tone: "good", word: "Saved" });
-    expect(statusOf(LIVE, "saving", 3).word).toBe("Saving…");
-    expect(statusOf(LIVE, "unsure", 3).word).toBe("Live");
+    for (const state of states) expect(statusOf(state, "saved", 0, false).word).not.toContain("Saved");
+    expect(statusOf(LIVE, "saved", 0, false)).toEqual({ tone: "good", word: "Saved" });
+    expect(statusOf(LIVE, "saving", 3, false).word).toBe("Saving…");
+    expect(statusOf(LIVE, "unsure", 3, false).word).toBe("Live");
+    // What was drawn last on a full board is not saved, though nothing waits.
+    expect(statusOf(LIVE, "saved", 0, true)).toEqual({ tone: "bad", word: "Board full" });
   });
 });
 
 describe("offline", () => {
   test("tells how much is unsent and when it goes on", () => {
-    expect(statusOf(OFFLINE, "saving", 12).word).toBe("Offline · 12 unsent");
-    expect(statusOf(OFFLINE, "saved", 0).word).toBe("Offline");
+    expect(statusOf(OFFLINE, "saving", 12, false).word).toBe("Offline · 12 unsent");
+    expect(statusOf(OFFLINE, "saved", 0, false).word).toBe("Offline");
     const unreachable: State = { ...OFFLINE, why: "the server cannot be reached" };
     expect(offlineNotice(unreachable, 0, true, 2_000)?.text).toBe(
       "You can keep drawing. Trying again in 8 s.",
