@@ -23,6 +23,7 @@ import {
   pixels,
   press,
   saved,
+  settled,
   setView,
   shows,
   strokes,
@@ -183,6 +184,8 @@ describe.each(ENGINES)("$name", ({ name, start }) => {
       await ben.stroke(line([380, 540], [380, 580]));
       const all = hers.length + his.length + 4 + 1 + 1 + 3;
       await Promise.all([ada, ben].map((page) => shows(page, all)));
+      // An eraser takes what one sees, and others' ink grows onto the paper.
+      await settled(ben);
       await press(ben, "e");
       await ben.stroke(line([260, ERASED_Y], [420, ERASED_Y + 4]));
 

@@ -16,6 +16,8 @@ import {
 import { Child } from "./child.ts";
 import { until } from "./wait.ts";
 
+/** Looks in a row at which a window's size has to be the same: a tenth of a second and more. */
+const STEADY_LOOKS = 6;
 /** The size of the display, in pixels: windows lie above each other there, with two pixels per CSS pixel at most. */
 const SCREEN = { width: 2400, height: 1800 } as const;
 /**
@@ -178,14 +180,21 @@ class WebKitPage extends Page {
 
   /** Gives the window the size at which the page has that of all other windows: bars come on top. */
   async fit(): Promise<void> {
-    let bars = { width: 0, height: 0 };
+    // A window takes its size when it gets round to it: only what has stayed for some looks is an answer.
+    let asked: { width: number; height: number } = { ...WINDOW };
+    let [seen, looks] = ["", 0];
+    await this.#command("POST", "/window/rect", { x: 0, y: 0, ...asked });
     await until("the window has its size", async () => {
-      const rect = { x: 0, y: 0, width: WINDOW.width + bars.width, height: WINDOW.height + bars.height };
-      await this.#command("POST", "/window/rect", rect);
       const [width, height] = await this.evaluate(() => [window.innerWidth, window.innerHeight]);
       if (width === undefined || height === undefined) return undefined;
-      bars = { width: rect.width - width, height: rect.height - height };
-      return width === WINDOW.width && height === WINDOW.height;
+      looks = seen === `${width} ${height}` ? looks + 1 : 0;
+      seen = `${width} ${height}`;
+      if (looks < STEADY_LOOKS) return false;
+      if (width === WINDOW.width && height === WINDOW.height) return true;
+      asked = { width: asked.width + WINDOW.width - width, height: asked.height + WINDOW.height - height };
+      looks = 0;
+      await this.#command("POST", "/window/rect", { x: 0, y: 0, ...asked });
+      return false;
     });
   }
 
