@@ -183,7 +183,7 @@ describe("the page", () => {
       [300, 300],
       [400, 350],
     ]);
-    await page.tab.getByText(/changes are kept on this device/).waitFor();
+    await page.tab.getByText(/1 change is kept on this device/).waitFor();
     await page.reload();
     await ready(page);
     await until("it shows unsent ink", async () => ((await unsent(page)) ?? 0) > 0);

@@ -138,6 +138,7 @@ describe("tools", () => {
     await tab.keyboard.press("f");
     // Around all ink, and no larger.
     await comesTo(2, -112, -138, 2);
+    await page.evaluate(() => globalThis.inkrelay.stage.settled());
     const fitted = await view();
     // Space moves the board whatever is chosen, and draws nothing.
     await tab.keyboard.down("Space");
