@@ -1,0 +1,65 @@
+//! The beat: how often readers are told of records.
+//!
+//! What comes when it was quiet is told at once. While a room is busy, records are told together, at most one flush
+//! time late: one write for each reader instead of many.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::{Room, STRETCH};
+use crate::lock::lock;
+
+/// When readers were last told, and what waits.
+#[derive(Default)]
+pub(super) struct Beat {
+    state: Mutex<State>,
+    /// Whether readers are told at a later time, and what is for them alone may wait for that.
+    is_due: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    last: Option<Instant>,
+    waiting_bytes: usize,
+}
+
+impl Room {
+    /// Whether readers are told of records within the flush time, so that other news for them can go along.
+    pub fn is_beat_due(&self) -> bool {
+        self.beat.is_due.load(Ordering::Acquire)
+    }
+
+    /// The tail has that many bytes of new records.
+    pub(super) fn records_came(self: &Arc<Self>, bytes: usize) {
+        let flush_time = self.node.limits.flush_time;
+        {
+            let mut state = lock(&self.beat.state);
+            state.waiting_bytes += bytes;
+            let now = Instant::now();
+            let at = state.last.map(|last| last + flush_time).filter(|at| *at > now);
+            if let Some(at) = at.filter(|_| state.waiting_bytes < STRETCH.bytes) {
+                if !self.beat.is_due.swap(true, Ordering::AcqRel) {
+                    let room = Arc::clone(self);
+                    tokio::spawn(async move {
+                        tokio::time::sleep_until(at.into()).await;
+                        room.beat.is_due.store(false, Ordering::Release);
+                        room.show_records();
+                    });
+                }
+                return;
+            }
+        }
+        self.show_records();
+    }
+
+    /// Tells readers of all that the tail has.
+    pub(super) fn show_records(self: &Arc<Self>) {
+        {
+            let mut state = lock(&self.beat.state);
+            (state.last, state.waiting_bytes) = (Some(Instant::now()), 0);
+        }
+        self.tell_rows();
+        self.changed.send_replace(());
+    }
+}
