@@ -234,12 +234,22 @@ impl Room {
         self.change_tail(|tail| tail.shrink(max_bytes));
     }
 
-    /// Takes records that follow `before`, from wherever they come first.
+    /// Takes records that follow `before`, from wherever they come first, and tells readers of them.
     pub fn offer(self: &Arc<Self>, before: &Position, records: &[Bytes]) {
+        if self.take(before, records) {
+            self.records_came(bytes_of(records));
+        }
+    }
+
+    /// Takes records that follow `before`. Returns whether readers are to be told.
+    fn take(self: &Arc<Self>, before: &Position, records: &[Bytes]) -> bool {
         match self.change_tail(|tail| tail.offer(before, records)) {
-            Offer::Taken => self.records_came(records.iter().map(Bytes::len).sum()),
-            Offer::Known => {}
-            Offer::Hole | Offer::Foreign => self.request_catch_up(),
+            Offer::Taken => true,
+            Offer::Known => false,
+            Offer::Hole | Offer::Foreign => {
+                self.request_catch_up();
+                false
+            }
         }
     }
 
@@ -454,6 +464,10 @@ impl Drop for Room {
     fn drop(&mut self) {
         self.node.tail_bytes.fetch_sub(self.tail_bytes(), Ordering::Relaxed);
     }
+}
+
+fn bytes_of(records: &[Bytes]) -> usize {
+    records.iter().map(Bytes::len).sum()
 }
 
 type RoomPresence = Mutex<Presence<Attachment>>;

@@ -3,7 +3,7 @@
 //! What comes when it was quiet is told at once. While a room is busy, records are told together, at most one flush
 //! time late: one write for each reader instead of many.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -14,8 +14,10 @@ use crate::lock::lock;
 #[derive(Default)]
 pub(super) struct Beat {
     state: Mutex<State>,
-    /// Whether readers are told at a later time, and what is for them alone may wait for that.
-    is_due: AtomicBool,
+    /// Whether readers are told when the flush time is over.
+    is_scheduled: AtomicBool,
+    /// How many are about to tell them.
+    promises: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -27,7 +29,18 @@ struct State {
 impl Room {
     /// Whether readers are told of records within the flush time, so that other news for them can go along.
     pub fn is_beat_due(&self) -> bool {
-        self.beat.is_due.load(Ordering::Acquire)
+        self.beat.is_scheduled.load(Ordering::Acquire) || self.beat.promises.load(Ordering::Acquire) > 0
+    }
+
+    /// Has what is for readers alone wait for [`Room::keep_promise`], which is to come in a moment.
+    pub(super) fn promise_beat(&self) {
+        self.beat.promises.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The tail has that many bytes of new records, as was promised.
+    pub(super) fn keep_promise(self: &Arc<Self>, bytes: usize) {
+        self.beat.promises.fetch_sub(1, Ordering::AcqRel);
+        self.records_came(bytes);
     }
 
     /// The tail has that many bytes of new records.
@@ -39,11 +52,11 @@ impl Room {
             let now = Instant::now();
             let at = state.last.map(|last| last + flush_time).filter(|at| *at > now);
             if let Some(at) = at.filter(|_| state.waiting_bytes < STRETCH.bytes) {
-                if !self.beat.is_due.swap(true, Ordering::AcqRel) {
+                if !self.beat.is_scheduled.swap(true, Ordering::AcqRel) {
                     let room = Arc::clone(self);
                     tokio::spawn(async move {
                         tokio::time::sleep_until(at.into()).await;
-                        room.beat.is_due.store(false, Ordering::Release);
+                        room.beat.is_scheduled.store(false, Ordering::Release);
                         room.show_records();
                     });
                 }

@@ -17,7 +17,7 @@ use crate::lock::lock;
 /// Subscribers of one row at most. Rows of one room are told on several cores.
 const ROW: usize = 64;
 /// Rows that are told at once, by whoever brings the records; tasks of their own tell further ones.
-const ROWS_AT_ONCE: usize = 1;
+const ROWS_AT_ONCE: usize = 2;
 /// How often a subscriber that is to join is told what came meanwhile, before it goes on by itself.
 const JOIN_STEPS: usize = 16;
 /// Encodings that a [`Stretch`] keeps.
