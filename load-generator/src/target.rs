@@ -9,6 +9,7 @@
 //! takes either form.
 
 pub mod bare;
+mod half;
 mod http;
 pub mod inkrelay;
 pub mod nchan;
@@ -115,6 +116,23 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// When it cannot be opened.
     async fn drawer(&self, room: &str, answers: Answers) -> Result<Box<dyn Drawer>, Broken>;
+
+    /// Opens somebody who reads from the start of a room and draws in it: over one connection where the transport has
+    /// one for both, and over two otherwise.
+    ///
+    /// Over one, the reading half takes the answers too, so that it has to be read for draws to be answered; and
+    /// when either half is dropped, the connection ends for both. The drawing half then connects anew with its next
+    /// draw, alone, and as somebody new.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    async fn participant(
+        &self,
+        room: &str,
+        answers: Answers,
+    ) -> Result<(Box<dyn Reader>, Box<dyn Drawer>), Broken> {
+        Ok((self.reader(room, None).await?, self.drawer(room, answers).await?))
+    }
 }
 
 /// Over which transport readers read.

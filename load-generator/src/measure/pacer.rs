@@ -24,6 +24,8 @@ const PEN_HZ: u64 = 60;
 pub enum Pace {
     /// One every so many nanoseconds.
     Steady {
+        /// Before the first.
+        phase_ns: u64,
         /// Between two.
         interval_ns: u64,
         /// How many in all.
@@ -46,7 +48,14 @@ pub enum Pace {
 impl Pace {
     /// At a rate of draws a second.
     pub fn steady(per_second: f64, count: u64) -> Self {
-        Self::Steady { interval_ns: (1e9 / per_second.max(1e-6)) as u64, count }
+        Self::Steady { phase_ns: 0, interval_ns: (1e9 / per_second.max(1e-6)) as u64, count }
+    }
+
+    /// At a rate of draws a second, the first of them anywhere in the first interval: other numbers begin at other
+    /// times.
+    pub fn steady_from(seed: u64, per_second: f64, count: u64) -> Self {
+        let interval_ns = (1e9 / per_second.max(1e-6)) as u64;
+        Self::Steady { phase_ns: between(&mut seed.clone(), 0, interval_ns.max(1)), interval_ns, count }
     }
 
     /// About how many draws it has in all.
@@ -56,6 +65,15 @@ impl Pace {
             Self::Person { .. } => Due::new(self.clone()).count() as u64,
         }
     }
+}
+
+/// Splitmix64 (Steele, Lea and Flood 2014): the same run again has the same times.
+fn between(random: &mut u64, low: u64, high: u64) -> u64 {
+    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *random;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    low + (z ^ (z >> 31)) % (high - low)
 }
 
 /// The moments of a pace, in microseconds from its start; none for one that has no schedule.
@@ -73,19 +91,10 @@ impl Due {
         let random = if let Pace::Person { seed, .. } = pace { seed } else { 0 };
         let mut due = Self { pace, next: 0, at_ns: 0, stroke_left: 0, random };
         if let Pace::Person { .. } = due.pace {
-            due.at_ns = due.between(0, 2_000) * 1_000_000;
-            due.stroke_left = due.between(30, 120);
+            due.at_ns = between(&mut due.random, 0, 2_000) * 1_000_000;
+            due.stroke_left = between(&mut due.random, 30, 120);
         }
         due
-    }
-
-    /// Splitmix64 (Steele, Lea and Flood 2014): the same run again has the same pauses.
-    fn between(&mut self, low: u64, high: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        low + (z ^ (z >> 31)) % (high - low)
     }
 }
 
@@ -95,10 +104,11 @@ impl Iterator for Due {
     fn next(&mut self) -> Option<u64> {
         match self.pace {
             Pace::Max { .. } => None,
-            Pace::Steady { interval_ns, count } => {
+            Pace::Steady { phase_ns, interval_ns, count } => {
                 let index = self.next;
                 self.next += 1;
-                (index < count).then(|| (u128::from(index) * u128::from(interval_ns) / 1000) as u64)
+                let at_ns = u128::from(phase_ns) + u128::from(index) * u128::from(interval_ns);
+                (index < count).then_some((at_ns / 1000) as u64)
             }
             Pace::Person { seconds, .. } => {
                 let due = self.at_ns / 1000;
@@ -106,8 +116,8 @@ impl Iterator for Due {
                     self.stroke_left -= 1;
                     self.at_ns += 1_000_000_000 / PEN_HZ;
                 } else {
-                    self.at_ns += self.between(300, 3_000) * 1_000_000;
-                    self.stroke_left = self.between(30, 120);
+                    self.at_ns += between(&mut self.random, 300, 3_000) * 1_000_000;
+                    self.stroke_left = between(&mut self.random, 30, 120);
                 }
                 (due < seconds * 1_000_000).then_some(due)
             }
@@ -239,6 +249,20 @@ mod tests {
         assert_eq!(due.len(), 198_000);
         // An hour at 3,300 a minute, to the millisecond.
         assert!((due[197_999] as i64 - 3_599_981_818).abs() < 1000, "{}", due[197_999]);
+    }
+
+    #[test]
+    fn steady_people_are_not_in_lockstep() {
+        let first = |seed| Due::new(Pace::steady_from(seed, 30.0, 90)).next().unwrap();
+        let firsts: Vec<u64> = (0..400).map(first).collect();
+        assert!(firsts.iter().all(|first| *first < 33_334));
+        for tenth in 0..10 {
+            let in_it = firsts.iter().filter(|first| **first / 3_334 == tenth).count();
+            assert!((20..60).contains(&in_it), "{in_it} of 400 begin in tenth {tenth} of the interval");
+        }
+        assert_eq!(first(7), first(7));
+        let due: Vec<u64> = Due::new(Pace::steady_from(7, 30.0, 90)).collect();
+        assert_eq!((due.len(), (due[89] - due[0]) / 1000), (90, 2966));
     }
 
     #[test]

@@ -87,6 +87,7 @@ impl Capacity {
                 name: fresh_room("capacity")?,
                 readers: readers.round() as usize,
                 drawing: vec![(pace, 1)],
+                ..Room::default()
             };
             let plan = Plan { scenario: "capacity", rooms: vec![room], storms_s: Vec::new() };
             let report = drive(plan, &setup).await?;

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::measure::pacer::Pace;
 use crate::report::{Figure, Report, Second};
 use crate::run::{Failure, Room, drive, fresh_room};
-use crate::scenario::rooms;
+use crate::scenario::rooms::People;
 use crate::scenario::storm::evenly;
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::server::Store;
@@ -58,16 +58,17 @@ impl Soak {
                 "the memory store grows with every draw: add --store embedded or --store redis".into()
             );
         }
-        let options = [
-            ("seconds", self.seconds.to_string()),
-            ("rooms", self.rooms.to_string()),
-            ("people", self.people.to_string()),
-        ];
-        let (_server, setup) = self.server.set_up(&self.run, Transport::Ws, threads, &options)?;
-        let mut plan = rooms::plan("soak", self.rooms, self.people, self.seconds)?;
+        let people = People { rooms: self.rooms, people: self.people, rate: None, seconds: self.seconds };
+        let (_server, setup) = self.server.set_up(&self.run, Transport::Ws, threads, &people.options())?;
+        let mut plan = people.plan("soak")?;
         let pace = Pace::steady(LARGE_ROOM_RATE, (LARGE_ROOM_RATE * self.seconds as f64) as u64);
         let name = fresh_room("soak-large")?;
-        plan.rooms.push(Room { name, readers: LARGE_ROOM_READERS, drawing: vec![(pace, 1)] });
+        plan.rooms.push(Room {
+            name,
+            readers: LARGE_ROOM_READERS,
+            drawing: vec![(pace, 1)],
+            ..Room::default()
+        });
         let storms = u32::try_from(self.seconds / STORM_EVERY_S).unwrap_or(u32::MAX);
         plan.storms_s = evenly(storms, self.seconds);
         let mut report = drive(plan, &setup).await?;

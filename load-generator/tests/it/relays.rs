@@ -47,6 +47,18 @@ fn people_in_rooms_get_their_own_rooms_draws() {
 }
 
 #[test]
+fn people_who_draw_steadily_keep_their_rate_over_one_connection_each() {
+    let load = ["rooms", "--rooms", "3", "--people", "4", "--rate", "25", "--seconds", "2"];
+    let run = is_good(&load);
+    let report = run.report();
+    assert_eq!((report.tally.stored, report.delivered), (3 * 4 * 50, 3 * 4 * 50 * 4), "{}", run.said());
+    let sockets = report.seconds.iter().map(|second| second.processes[0].sockets).max();
+    // What the server listens on, and the sockets between its own threads.
+    assert!(sockets.is_some_and(|sockets| (12..24).contains(&sockets)), "{sockets:?} sockets");
+    assert_eq!((report.options["rate"].as_str(), report.broken.0), ("25", 0), "{}", run.said());
+}
+
+#[test]
 fn late_joiners_get_everything() {
     let report = is_good(&["join", "--records", "3000", "--joiners", "6", "--at-once", "3"]).report();
     assert_eq!(report.delivered, 18_000);
