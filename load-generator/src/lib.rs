@@ -2,8 +2,9 @@
 //!
 //! Dependencies point down: `scenario → server → run → sampler → report, target → measure`. A [`target`] knows how to
 //! speak to a server; a [`scenario`] knows what load to put on it; [`measure`] decides what is right and how long it
-//! took.
+//! took. The [`bare_loop`] is the one server that is part of it.
 
+pub mod bare_loop;
 pub mod compare;
 pub mod measure;
 pub mod messaging;

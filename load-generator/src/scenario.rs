@@ -83,7 +83,7 @@ impl Scenario {
 #[command(next_help_heading = "Server")]
 pub struct ServerArgs {
     /// A server that runs already, as http://127.0.0.1:8080. Without it, the relay that was built beside this
-    /// program is started, and ended with the run
+    /// program, or the bare loop, is started, and ended with the run
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// Start the server with this command instead, its words separated by spaces; its first line of output has to
@@ -109,8 +109,8 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    const fn starts_relay(&self) -> bool {
-        self.server.is_none() && self.spawn.is_none()
+    fn starts_relay(&self) -> bool {
+        self.server.is_none() && self.spawn.is_none() && self.target == Kind::Inkrelay
     }
 
     fn start(&self) -> Result<Server, Failure> {
@@ -118,6 +118,7 @@ impl ServerArgs {
             (Some(command), url) => Server::spawn(command, url.clone(), &self.also),
             (None, Some(url)) => Ok(Server::running(url.clone(), self.pid, &self.also)),
             (None, None) if self.target == Kind::Inkrelay => Server::beside(self.store),
+            (None, None) if self.target == Kind::Bare => Server::bare_loop(0),
             (None, None) => Err("name the server with --server or --spawn".into()),
         }
     }

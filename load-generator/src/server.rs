@@ -142,14 +142,14 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts `inkrelay-load bare-loop`.
+    /// Starts `inkrelay-load bare-loop`, which writes what comes within `flush_ms` at once.
     ///
     /// # Errors
     /// When it does not start in time.
-    pub fn bare_loop() -> Result<Self, Failure> {
+    pub fn bare_loop(flush_ms: u64) -> Result<Self, Failure> {
         let mut server = Self::default();
         let mut command = Command::new(std::env::current_exe()?);
-        server.start(command.arg("bare-loop"), None)?;
+        server.start(command.args(["bare-loop", "--flush-ms", &flush_ms.to_string()]), None)?;
         Ok(server)
     }
 

@@ -69,6 +69,16 @@ fn late_joiners_get_everything() {
 fn the_floor_and_idle_connections_are_measured() {
     let report = is_good(&["floor", "--readers", "20", "--rate", "100", "--seconds", "2"]).report();
     assert_eq!((report.delivered, report.broken.0), (4000, 0));
+    let rooms = ["floor", "--rooms", "5", "--people", "4", "--rate", "50", "--seconds", "2"];
+    for flush in [&[][..], &["--flush-ms", "4"]] {
+        let run = is_good(&[&rooms[..], flush].concat());
+        let report = run.report();
+        assert_eq!((report.tally.stored, report.delivered), (2000, 8000), "{}", run.said());
+        assert_eq!(report.broken.0, 0, "{}", run.said());
+    }
+    let pair = ["replay", "--speed", "10", "--draws", "1000", "--posts", "1", "--target", "bare"];
+    let report = is_good(&pair).report();
+    assert_eq!((report.delivered, report.processes[0].name.as_str()), (1000, "server"));
     let report = is_good(&["idle", "--connections", "50", "--seconds", "1"]).report();
     assert!(report.figures.iter().any(|figure| figure.name == "connections" && figure.value == 50.0));
 }
