@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use crate::compare::picture::{Bar, Picture, median};
 use crate::compare::plan::{FAILED, FLOOR, Kind, RESULT, Task};
+use crate::measure::watcher::ProcessWhole;
 use crate::messaging::{Cost, Row, Table};
 use crate::report::Report;
 use crate::report::markdown::table;
@@ -44,7 +45,7 @@ const US_PER_MS: f64 = 1000.0;
 fn own_cpu_s(report: &Report, is_redis: bool) -> f64 {
     let others = report.processes.iter().filter(|process| process.name != "generator");
     let chosen = others.filter(|process| process.name.starts_with("redis") == is_redis);
-    chosen.map(|process| process.user_s + process.system_s).sum()
+    chosen.map(ProcessWhole::cpu).sum()
 }
 
 fn per(total: f64, count: u64) -> f64 {

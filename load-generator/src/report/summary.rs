@@ -43,9 +43,9 @@ pub fn summary(report: &Report) -> String {
         line(format!("  with {}: p99 {}", number(load.round()), time(*us)));
     }
     for process in &report.processes {
-        let cpu = process.user_s + process.system_s;
+        let cpu = process.cpu();
         let each = if report.delivered > 0 && process.name == "server" {
-            format!(", {:.1} µs a delivery", cpu * 1e6 / report.delivered as f64)
+            format!(", {} µs a delivery", number(cpu * 1e6 / report.delivered as f64))
         } else {
             String::new()
         };

@@ -3,10 +3,14 @@
 use clap::Args;
 
 use crate::measure::pacer::Pace;
-use crate::report::Report;
+use crate::measure::watcher::ProcessWhole;
+use crate::report::{Figure, Report};
 use crate::run::{Failure, Plan, Room, drive, fresh_room};
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::target::Transport;
+
+/// The figure that tells whether all cores are used: 50 % where two workers do the same, 100 % where one does all.
+pub const BUSIEST_SHARE: &str = "the busiest worker's share of what the two busiest did";
 
 /// How many people draw how much.
 #[derive(Clone, Debug)]
@@ -78,6 +82,11 @@ impl Rooms {
         let people =
             People { rooms: self.rooms, people: self.people, rate: self.rate, seconds: self.seconds };
         let (_server, setup) = self.server.set_up(&self.run, Transport::Ws, threads, &people.options())?;
-        drive(people.plan("rooms")?, &setup).await
+        let mut report = drive(people.plan("rooms")?, &setup).await?;
+        let server = report.processes.iter().find(|process| process.name == "server");
+        if let Some(share) = server.and_then(ProcessWhole::busiest_share) {
+            report.figures.push(Figure::new(BUSIEST_SHARE, 100.0 * share, "%"));
+        }
+        Ok(report)
     }
 }
