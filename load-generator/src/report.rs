@@ -109,6 +109,12 @@ impl Report {
         self.breaches.is_empty() && self.failures.is_empty()
     }
 
+    /// CPU seconds of the server and all that belongs to it, such as Redis: all that is watched but the generator.
+    pub fn server_cpu_s(&self) -> f64 {
+        let others = self.processes.iter().filter(|process| process.name != "generator");
+        others.map(ProcessWhole::cpu).sum()
+    }
+
     /// The name of a run among others.
     pub fn title(&self) -> String {
         match self.options.get("label") {

@@ -9,6 +9,7 @@ mod idle;
 mod join;
 mod replay;
 mod rooms;
+mod saturation;
 mod soak;
 mod storm;
 
@@ -34,6 +35,7 @@ pub enum Scenario {
     Rooms(rooms::Rooms),
     Join(join::Join),
     Floor(floor::Floor),
+    Saturation(saturation::Saturation),
     Idle(idle::Idle),
     Churn(churn::Churn),
     Storm(storm::Storm),
@@ -53,6 +55,7 @@ impl Scenario {
             Self::Rooms(rooms) => rooms.run(threads).await,
             Self::Join(join) => join.run(threads).await,
             Self::Floor(floor) => floor.run(threads).await,
+            Self::Saturation(saturation) => saturation.run(threads).await,
             Self::Idle(idle) => idle.run(threads).await,
             Self::Churn(churn) => churn.run(threads).await,
             Self::Storm(storm) => storm.run(threads).await,
@@ -69,6 +72,7 @@ impl Scenario {
             Self::Rooms(rooms) => &rooms.run,
             Self::Join(join) => &join.run,
             Self::Floor(floor) => &floor.run,
+            Self::Saturation(saturation) => &saturation.run,
             Self::Idle(idle) => &idle.run,
             Self::Churn(churn) => &churn.run,
             Self::Storm(storm) => &storm.run,

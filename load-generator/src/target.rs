@@ -67,8 +67,20 @@ pub trait Drawer: Send {
     /// When the connection is of no use any more. The draw is unknown then; the next call connects again.
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken>;
 
-    /// Waits until all draws are answered, at most that long.
-    async fn settle(&mut self, within: Duration);
+    /// Hands several draws over, the first of that number: in one message where the server takes them so, or else
+    /// one by one.
+    ///
+    /// # Errors
+    /// As [`Drawer::draw`]. All of them are unknown then that were not answered.
+    async fn draw_batch(&mut self, first: u32, draws: &[Vec<u8>]) -> Result<(), Broken> {
+        for (number, draw) in (first..).zip(draws) {
+            self.draw(number, draw).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until at most so many draws are unanswered, at most that long.
+    async fn settle(&mut self, unanswered_max: usize, within: Duration);
 }
 
 /// Someone who reads, over one connection.

@@ -271,7 +271,7 @@ mod tests {
         let ink = ink::handwriting();
         let mut draws = Vec::new();
         for due_us in 0..5 {
-            let number = answers.sending(due_us);
+            let number = answers.sending(due_us, 1);
             let mut draw = Vec::new();
             ink[0].mark(Mark { writer: answers.writer_id(), number, due_us }, &mut draw);
             draws.push(draw);
@@ -307,7 +307,7 @@ mod tests {
     fn what_is_unknown_may_come_or_not_and_what_is_refused_may_not() {
         let mut room = room();
         for due_us in 5..7 {
-            let number = room.answers.sending(due_us);
+            let number = room.answers.sending(due_us, 1);
             let mut draw = Vec::new();
             ink::handwriting()[1].mark(Mark { writer: room.answers.writer_id(), number, due_us }, &mut draw);
             room.draws.push(draw);

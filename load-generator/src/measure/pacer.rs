@@ -36,6 +36,15 @@ pub enum Pace {
         /// How many in all.
         count: u64,
     },
+    /// As fast as answers allow, with more than one on its way. All of a batch are due when it is taken.
+    Flood {
+        /// Draws without an answer at most.
+        window: usize,
+        /// Draws that are handed over together, as soon as the window has room for all of them.
+        batch: usize,
+        /// For how long.
+        seconds: u64,
+    },
     /// As a person draws: strokes of half a second to two, with 60 draws a second, and pauses between them.
     Person {
         /// Other numbers draw at other times.
@@ -58,10 +67,11 @@ impl Pace {
         Self::Steady { phase_ns: between(&mut seed.clone(), 0, interval_ns.max(1)), interval_ns, count }
     }
 
-    /// About how many draws it has in all.
+    /// About how many draws it has in all; 0 where that shows only at the end.
     pub fn count(&self) -> u64 {
         match self {
             Self::Steady { count, .. } | Self::Max { count } => *count,
+            Self::Flood { .. } => 0,
             Self::Person { .. } => Due::new(self.clone()).count() as u64,
         }
     }
@@ -103,7 +113,7 @@ impl Iterator for Due {
 
     fn next(&mut self) -> Option<u64> {
         match self.pace {
-            Pace::Max { .. } => None,
+            Pace::Max { .. } | Pace::Flood { .. } => None,
             Pace::Steady { phase_ns, interval_ns, count } => {
                 let index = self.next;
                 self.next += 1;
@@ -132,6 +142,8 @@ pub struct Lane {
     due: Mutex<VecDeque<u64>>,
     released: Semaphore,
     taken: AtomicU64,
+    /// When a flood ends, in the clock's microseconds.
+    until_us: AtomicU64,
     stopped: Arc<AtomicBool>,
 }
 
@@ -141,8 +153,14 @@ impl Lane {
         if self.stopped.load(Ordering::Relaxed) {
             return None;
         }
-        if let Pace::Max { count } = self.pace {
-            return (self.taken.fetch_add(1, Ordering::Relaxed) < count).then(|| clock.now_us());
+        match self.pace {
+            Pace::Max { count } => {
+                return (self.taken.fetch_add(1, Ordering::Relaxed) < count).then(|| clock.now_us());
+            }
+            Pace::Flood { .. } => {
+                return Some(clock.now_us()).filter(|now_us| *now_us < self.until_us.load(Ordering::Relaxed));
+            }
+            Pace::Steady { .. } | Pace::Person { .. } => {}
         }
         self.released.acquire().await.ok()?.forget();
         if self.stopped.load(Ordering::Relaxed) {
@@ -151,9 +169,18 @@ impl Lane {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Whether there is no schedule: then the next draw waits for the answer to the last.
-    pub const fn is_as_fast_as_answered(&self) -> bool {
-        matches!(self.pace, Pace::Max { .. })
+    /// Draws that are handed over together.
+    pub fn batch(&self) -> usize {
+        if let Pace::Flood { window, batch, .. } = self.pace { batch.clamp(1, window.max(1)) } else { 1 }
+    }
+
+    /// How many draws may be unanswered when the next are handed over; none where a schedule tells.
+    pub fn unanswered_max(&self) -> Option<usize> {
+        match self.pace {
+            Pace::Max { .. } => Some(0),
+            Pace::Flood { window, .. } => Some(window.max(1) - self.batch()),
+            Pace::Steady { .. } | Pace::Person { .. } => None,
+        }
     }
 
     /// Drawers that share a lane at most; each is woken once at its end.
@@ -178,6 +205,7 @@ impl Lanes {
                 due: Mutex::default(),
                 released: Semaphore::new(0),
                 taken: AtomicU64::new(0),
+                until_us: AtomicU64::new(0),
                 stopped: stopped.clone(),
             })
         };
@@ -189,6 +217,11 @@ impl Lanes {
     /// # Errors
     /// When the system has no thread for it.
     pub fn start(&self, clock: Clock, begin_us: u64) -> std::io::Result<()> {
+        for lane in &self.lanes {
+            if let Pace::Flood { seconds, .. } = lane.pace {
+                lane.until_us.store(begin_us + seconds * 1_000_000, Ordering::Relaxed);
+            }
+        }
         let (lanes, stopped) = (self.lanes.clone(), self.stopped.clone());
         let work = move || release(&lanes, &stopped, clock, begin_us);
         std::thread::Builder::new().name("pacer".to_owned()).spawn(work).map(drop)
@@ -272,6 +305,20 @@ mod tests {
         let pauses = due.windows(2).filter(|pair| pair[1] - pair[0] > 250_000).count();
         assert!((10..60).contains(&pauses), "{pauses} pauses in a minute");
         assert!((600..3000).contains(&due.len()), "{} draws in a minute", due.len());
+    }
+
+    #[tokio::test]
+    async fn a_flood_ends_with_its_time_and_leaves_room_for_a_batch() {
+        let flood = |window, batch| Pace::Flood { window, batch, seconds: 0 };
+        let lanes = Lanes::new(vec![flood(4096, 100), flood(1, 100), flood(0, 0), Pace::Max { count: 1 }]);
+        let of = |index: usize| (lanes.lanes[index].batch(), lanes.lanes[index].unanswered_max());
+        assert_eq!(
+            [of(0), of(1), of(2), of(3)],
+            [(100, Some(3996)), (1, Some(0)), (1, Some(0)), (1, Some(0))]
+        );
+        let clock = Clock::start();
+        lanes.start(clock, clock.now_us()).unwrap();
+        assert_eq!(lanes.lanes[0].next(clock).await, None);
     }
 
     #[tokio::test]

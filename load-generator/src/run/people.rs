@@ -195,21 +195,23 @@ pub(super) async fn draw(
     drawing: Drawing,
 ) -> Result<Box<dyn Drawer>, Broken> {
     let live = &shared.live;
-    let mut draw = Vec::new();
+    let mut draws: Vec<Vec<u8>> = vec![Vec::new(); drawing.lane.batch()];
     let mut next_ink = drawing.first_ink;
     let mut broken_since = None;
     while let Some(due_us) = drawing.lane.next(live.clock).await {
         live.first_us.fetch_min(due_us, Ordering::Relaxed);
         live.late.record(drawing.first_ink, &[live.clock.now_us().saturating_sub(due_us)]);
-        let number = drawing.answers.sending(due_us);
-        let ink = &drawing.ink[next_ink % drawing.ink.len()];
-        next_ink += 1;
-        ink.mark(Mark { writer: drawing.answers.writer_id(), number, due_us }, &mut draw);
-        live.sent.fetch_add(1, Ordering::Relaxed);
-        let Err(broken) = drawer.draw(number, &draw).await else {
+        let first = drawing.answers.sending(due_us, draws.len());
+        for (number, draw) in (first..).zip(&mut draws) {
+            let ink = &drawing.ink[next_ink % drawing.ink.len()];
+            next_ink += 1;
+            ink.mark(Mark { writer: drawing.answers.writer_id(), number, due_us }, draw);
+        }
+        live.sent.fetch_add(draws.len() as u64, Ordering::Relaxed);
+        let Err(broken) = drawer.draw_batch(first, &draws).await else {
             broken_since = None;
-            if drawing.lane.is_as_fast_as_answered() {
-                drawer.settle(ANSWER_TIMEOUT).await;
+            if let Some(unanswered_max) = drawing.lane.unanswered_max() {
+                drawer.settle(unanswered_max, ANSWER_TIMEOUT).await;
             }
             continue;
         };
@@ -219,6 +221,6 @@ pub(super) async fn draw(
         }
         sleep(RECONNECT_WAIT).await;
     }
-    drawer.settle(ANSWER_TIMEOUT).await;
+    drawer.settle(0, ANSWER_TIMEOUT).await;
     Ok(drawer)
 }

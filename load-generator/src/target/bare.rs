@@ -103,7 +103,7 @@ impl Drawer for BareDrawer {
         Ok(())
     }
 
-    async fn settle(&mut self, _within: std::time::Duration) {}
+    async fn settle(&mut self, _unanswered_max: usize, _within: std::time::Duration) {}
 }
 
 struct BareReader {

@@ -279,11 +279,11 @@ impl Drawer for EventDrawer {
         Ok(())
     }
 
-    async fn settle(&mut self, within: Duration) {
+    async fn settle(&mut self, unanswered_max: usize, within: Duration) {
         let Some(open) = &mut self.open else { return };
-        let sent = open.sent;
+        let due = open.sent.saturating_sub(unanswered_max as u64);
         // What has no answer by then stays unknown.
-        let _ = timeout(within, open.answered.wait_for(|answered| *answered >= sent)).await;
+        let _ = timeout(within, open.answered.wait_for(|answered| *answered >= due)).await;
     }
 }
 

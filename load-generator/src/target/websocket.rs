@@ -246,7 +246,7 @@ impl Drop for Open {
     }
 }
 
-/// Draws over a socket, without waiting for answers, one draw to a frame.
+/// Draws over a socket, without waiting for answers, one batch to a frame.
 pub struct SocketDrawer {
     address: Address,
     room: String,
@@ -273,6 +273,44 @@ impl SocketDrawer {
         let flight = Arc::new(SharedFlight::new());
         let task = tokio::spawn(take_answers(stream, flight.clone(), self.answers.clone()));
         Ok(self.open.insert(Open { sink, flight, answering: Answering::Task(task) }))
+    }
+}
+
+impl SocketDrawer {
+    async fn send(&mut self, first: u32, draws: &[impl AsRef<[u8]>]) -> Result<(), Broken> {
+        // Whoever read there has told of it, and these draws were not on their way.
+        let is_gone = |open: &Open| {
+            matches!(open.answering, Answering::OtherHalf(_)) && open.flight.lock().broken.is_some()
+        };
+        if self.open.as_ref().is_some_and(is_gone) {
+            self.open = None;
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => self.connect().await?,
+        };
+        let mut batch = Vec::with_capacity(draws.iter().map(|draw| draw.as_ref().len()).sum::<usize>() + 5);
+        msgpack::write_array(&mut batch, draws.len());
+        for draw in draws {
+            batch.extend_from_slice(draw.as_ref());
+        }
+        let message = {
+            let mut flight = open.flight.lock();
+            let n = flight.next_n;
+            flight.next_n += draws.len() as u64;
+            flight.waiting.extend((n..).zip(first..).take(draws.len()));
+            Message::Binary(ClientFrame::Draws { n, draws: &batch }.to_bytes().into())
+        };
+        let sent = open.sink.send(message).await;
+        let broken = open.flight.lock().broken.clone();
+        let result = match broken {
+            Some(broken) => Err(broken),
+            None => sent.map_err(Broken::new),
+        };
+        if result.is_err() {
+            self.open = None;
+        }
+        result
     }
 }
 
@@ -333,47 +371,21 @@ fn answer(bytes: &[u8], flight: &SharedFlight, answers: &Answers) -> Result<(), 
 #[async_trait]
 impl Drawer for SocketDrawer {
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
-        // Whoever read there has told of it, and this draw was not on its way.
-        let is_gone = |open: &Open| {
-            matches!(open.answering, Answering::OtherHalf(_)) && open.flight.lock().broken.is_some()
-        };
-        if self.open.as_ref().is_some_and(is_gone) {
-            self.open = None;
-        }
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => self.connect().await?,
-        };
-        let message = {
-            let mut flight = open.flight.lock();
-            let n = flight.next_n;
-            flight.next_n += 1;
-            flight.waiting.push_back((n, number));
-            let mut batch = Vec::with_capacity(draw.len() + 1);
-            msgpack::write_array(&mut batch, 1);
-            batch.extend_from_slice(draw);
-            Message::Binary(ClientFrame::Draws { n, draws: &batch }.to_bytes().into())
-        };
-        let sent = open.sink.send(message).await;
-        let broken = open.flight.lock().broken.clone();
-        let result = match broken {
-            Some(broken) => Err(broken),
-            None => sent.map_err(Broken::new),
-        };
-        if result.is_err() {
-            self.open = None;
-        }
-        result
+        self.send(number, &[draw]).await
     }
 
-    async fn settle(&mut self, within: Duration) {
+    async fn draw_batch(&mut self, first: u32, draws: &[Vec<u8>]) -> Result<(), Broken> {
+        self.send(first, draws).await
+    }
+
+    async fn settle(&mut self, unanswered_max: usize, within: Duration) {
         let Some(open) = &self.open else { return };
         let settled = async {
             loop {
                 let changed = open.flight.changed.notified();
                 let is_done = {
                     let flight = open.flight.lock();
-                    flight.waiting.is_empty() || flight.broken.is_some()
+                    flight.waiting.len() <= unanswered_max || flight.broken.is_some()
                 };
                 if is_done {
                     return;

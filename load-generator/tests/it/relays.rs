@@ -84,6 +84,20 @@ fn the_floor_and_idle_connections_are_measured() {
 }
 
 #[test]
+fn a_flood_of_batches_comes_whole_and_in_order() {
+    let load = ["saturation", "--readers", "5", "--seconds", "1", "--window", "1000", "--batch", "50"];
+    for store in ["memory", "embedded"] {
+        let run = is_good(&[&load[..], &["--store", store]].concat());
+        let report = run.report();
+        assert!(report.tally.stored >= 1000 && report.tally.unknown == 0, "{}", run.said());
+        assert_eq!(report.tally.stored % 50, 0, "{}", run.said());
+        assert_eq!(report.delivered, report.tally.stored * 5, "{}", run.said());
+        let per_core = report.figures.iter().find(|figure| figure.name.contains("per core"));
+        assert!(per_core.is_some_and(|per_core| per_core.value > 0.0), "{}", run.said());
+    }
+}
+
+#[test]
 fn nothing_is_lost_when_everyone_reconnects() {
     let load = ["storm", "--readers", "30", "--rate", "50", "--seconds", "4", "--storms", "2"];
     for transport in ["ws", "poll", "sse"] {
