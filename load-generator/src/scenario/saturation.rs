@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::measure::pacer::Pace;
+use crate::measure::watcher::ProcessWhole;
 use crate::report::{Figure, Report};
 use crate::run::{Failure, Plan, Room, drive, fresh_room};
 use crate::scenario::{RunArgs, ServerArgs};
@@ -55,6 +56,13 @@ impl Saturation {
         let a_second = delivered / report.took_s.max(1e-3);
         report.figures.push(Figure::new("deliveries a second", a_second, ""));
         let cpu_s = report.server_cpu_s();
+        let generator = report.processes.iter().find(|process| process.name == "generator");
+        if let Some(own_s) = generator.map(ProcessWhole::cpu).filter(|own_s| *own_s > cpu_s) {
+            report.warnings.push(format!(
+                "the generator was the limit, not the server: it used {own_s:.1} s of CPU to read and check, the server \
+                 {cpu_s:.1} s; what a core of the server delivers stands all the same"
+            ));
+        }
         if cpu_s > 0.0 {
             report.figures.push(Figure::new(PER_CORE, delivered / cpu_s, ""));
         }
