@@ -5,6 +5,7 @@
 //! took. The [`bare_loop`] is the one server that is part of it.
 
 pub mod bare_loop;
+pub mod bounds;
 pub mod compare;
 pub mod measure;
 pub mod messaging;
@@ -14,3 +15,5 @@ pub mod sampler;
 pub mod scenario;
 pub mod server;
 pub mod target;
+pub mod tasks;
+pub mod versions;

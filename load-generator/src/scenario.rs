@@ -98,6 +98,9 @@ pub struct ServerArgs {
     /// Where the relay that is started keeps draws
     #[arg(long, value_enum, default_value = "memory", conflicts_with_all = ["server", "spawn"])]
     store: Store,
+    /// More options of the relay that is started, separated by spaces
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, conflicts_with_all = ["server", "spawn"])]
+    relay_args: Option<String>,
     /// Which kind of server it is
     #[arg(long, value_enum, default_value = "inkrelay")]
     target: Kind,
@@ -121,7 +124,9 @@ impl ServerArgs {
         match (&self.spawn, &self.server) {
             (Some(command), url) => Server::spawn(command, url.clone(), &self.also),
             (None, Some(url)) => Ok(Server::running(url.clone(), self.pid, &self.also)),
-            (None, None) if self.target == Kind::Inkrelay => Server::beside(self.store),
+            (None, None) if self.target == Kind::Inkrelay => {
+                Server::beside(self.store, self.relay_args.as_deref().unwrap_or_default())
+            }
             (None, None) if self.target == Kind::Bare => Server::bare_loop(0),
             (None, None) => Err("name the server with --server or --spawn".into()),
         }
@@ -140,6 +145,8 @@ impl ServerArgs {
         let mut setup = run.set_up(&server, self.target, transport, threads, options)?;
         if self.starts_relay() {
             setup.options.insert("store".to_owned(), format!("{:?}", self.store).to_lowercase());
+            let more = self.relay_args.clone();
+            setup.options.extend(more.map(|options| ("relay-args".to_owned(), options)));
         }
         Ok((server, setup))
     }

@@ -134,6 +134,13 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// The middle one; of an even number, the higher of the two.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
 /// As many digits as say something.
 pub fn number(value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
@@ -149,6 +156,12 @@ pub fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_one() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[]), None);
+    }
 
     #[test]
     fn numbers_read_well() {

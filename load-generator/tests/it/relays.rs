@@ -157,6 +157,20 @@ fn a_command_starts_the_server() {
 }
 
 #[test]
+fn a_relay_is_started_with_more_options() {
+    let load = ["fanout", "--readers", "2", "--seconds", "1", "--relay-args"];
+    let report = is_good(&[&load[..], &["--max-rate 50000 --workers 1"]].concat()).report();
+    assert_eq!(
+        (report.delivered, report.options["relay-args"].as_str()),
+        (120, "--max-rate 50000 --workers 1")
+    );
+    let run = run(&[&load[..], &["--no-such-option 3"]].concat());
+    assert_eq!(run.output.status.code(), Some(2));
+    let said = run.said();
+    assert!(said.contains("ended before it listened") && said.contains("--no-such-option 3"), "{said}");
+}
+
+#[test]
 fn what_a_limit_refuses_is_counted_and_not_called_lost() {
     let relay = relay().display().to_string();
     let command = format!("{relay} serve --listen 127.0.0.1:0 --memory --max-rate 20");
