@@ -116,11 +116,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts the relay that was built beside this program, without limits of rate and count.
+    /// Starts the relay that was built beside this program, without limits of rate and count, and with more options,
+    /// separated by spaces.
     ///
     /// # Errors
     /// When there is none, or it does not start in time.
-    pub fn beside(store: Store) -> Result<Self, Failure> {
+    pub fn beside(store: Store, options: &str) -> Result<Self, Failure> {
         let relay = relay_beside()?;
         let folder = tempfile::tempdir()?;
         let mut server = Self::default();
@@ -135,21 +136,21 @@ impl Server {
             }
         }
         let redis = server.processes.len();
-        server.start(&mut command, None)?;
+        server.start(command.args(options.split_whitespace()), None)?;
         // The server comes first in every report.
         server.processes.rotate_left(redis);
         server._folder = Some(folder);
         Ok(server)
     }
 
-    /// Starts `inkrelay-load bare-loop`.
+    /// Starts `inkrelay-load bare-loop`, which writes what comes within `flush_ms` at once.
     ///
     /// # Errors
     /// When it does not start in time.
-    pub fn bare_loop() -> Result<Self, Failure> {
+    pub fn bare_loop(flush_ms: u64) -> Result<Self, Failure> {
         let mut server = Self::default();
         let mut command = Command::new(std::env::current_exe()?);
-        server.start(command.arg("bare-loop"), None)?;
+        server.start(command.args(["bare-loop", "--flush-ms", &flush_ms.to_string()]), None)?;
         Ok(server)
     }
 
@@ -189,7 +190,11 @@ impl Server {
             Some(url) => url,
             None => {
                 let mut line = String::new();
-                output.read_line(&mut line)?;
+                if output.read_line(&mut line)? == 0 {
+                    let options: Vec<_> = command.get_args().map(|option| option.to_string_lossy()).collect();
+                    let started = format!("{program} {}", options.join(" "));
+                    return Err(format!("it ended before it listened, and says why above: {started}").into());
+                }
                 let address = line.split_whitespace().find(|word| word.starts_with("http://"));
                 let address = address.ok_or_else(|| {
                     format!(
