@@ -176,16 +176,10 @@ async fn serve(
     outlet: Arc<Outlet>,
     address: IpAddr,
 ) {
-    let encoding = outlet.encoding();
     let out = Outgoing::new(outlet, relay.config.times.stall_time);
-    let end = match hello(&relay, &mut incoming, encoding).await {
-        Ok(hello) => match in_time(Session::open(&relay, &room, &hello, address)).await {
-            Ok((session, feed, welcome)) => {
-                out.add(&welcome);
-                session.run(&out, &mut incoming, feed).await
-            }
-            Err(end) => end,
-        },
+    // Boxed: what opening needs for a moment would be held by every idle connection.
+    let end = match Box::pin(Session::open(&relay, &room, &mut incoming, &out, address)).await {
+        Ok((session, feed)) => session.run(&out, &mut incoming, feed).await,
         Err(end) => end,
     };
     // The client may be gone or stuck; after the close time the connection is dropped either way.
@@ -280,8 +274,21 @@ impl Drop for Session<'_> {
 }
 
 impl<'r> Session<'r> {
-    /// Opens a session and welcomes the client.
+    /// Opens a session for the client that says hello, and welcomes it.
     async fn open(
+        relay: &'r Relay,
+        room: &RoomId,
+        incoming: &mut Incoming,
+        out: &Outgoing,
+        address: IpAddr,
+    ) -> Result<(Self, Feed), End> {
+        let hello = hello(relay, incoming, out.encoding()).await?;
+        let (session, feed, welcome) = in_time(Self::enter(relay, room, &hello, address)).await?;
+        out.add(&welcome);
+        Ok((session, feed))
+    }
+
+    async fn enter(
         relay: &'r Relay,
         room: &RoomId,
         hello: &Hello,

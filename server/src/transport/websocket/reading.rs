@@ -1,18 +1,18 @@
 //! The reading half: takes frames, gives draws to the store, and says what came of them.
 
-use std::pin::pin;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 
-use futures_util::StreamExt;
-use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::FuturesOrdered;
-use inkrelay_protocol::{ClientFrame, CloseCode, ErrorCode, Position, ServerFrame};
-use tokio::time::{Instant, sleep};
+use futures_util::{FutureExt, StreamExt};
+use inkrelay_protocol::{ClientFrame, CloseCode, ErrorCode, ServerFrame};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::writing::Outgoing;
 use super::{End, Incoming, Session, frame_bytes};
-use crate::room::NotStored;
-use crate::session::{Refused, spread_retry};
-use crate::store::Stored;
+use crate::room::{ANSWER_TIME, Answer, NotStored};
+use crate::session::{Refused, Submitted, spread_retry};
 
 /// Batches of one connection that wait for the store; then its frames are no longer read.
 const IN_FLIGHT: usize = 64;
@@ -36,10 +36,54 @@ struct Answered {
     n: u64,
     /// How many refusals there were when it was given.
     refusals: u64,
-    result: Result<(Stored, Position), NotStored>,
+    result: Answer,
 }
 
-type InFlight = FuturesOrdered<BoxFuture<'static, Answered>>;
+/// Batches that were given to the store, in their order. The first of them has so long to be answered.
+#[derive(Default)]
+struct InFlight {
+    batches: VecDeque<Batch>,
+    /// Wakes when the first may be too late; one timer for all, since each of them has as long.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+struct Batch {
+    n: u64,
+    refusals: u64,
+    submitted: Submitted,
+    until: Instant,
+}
+
+impl InFlight {
+    fn push(&mut self, n: u64, refusals: u64, submitted: Submitted) {
+        self.batches.push_back(Batch { n, refusals, submitted, until: Instant::now() + ANSWER_TIME });
+    }
+
+    /// What came of the first; never ready when there is none.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Answered> {
+        let Some(first) = self.batches.front_mut() else { return Poll::Pending };
+        let result = match Pin::new(&mut first.submitted).poll(context) {
+            Poll::Ready(result) => result,
+            Poll::Pending => {
+                let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(first.until)));
+                loop {
+                    ready!(timer.as_mut().poll(context));
+                    if Instant::now() >= first.until {
+                        break Err(NotStored::Unknown);
+                    }
+                    timer.as_mut().reset(first.until);
+                }
+            }
+        };
+        let (n, refusals) = (first.n, first.refusals);
+        self.batches.pop_front();
+        Poll::Ready(Answered { n, refusals, result })
+    }
+
+    async fn next(&mut self) -> Answered {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+}
 
 impl<'s> Reading<'s> {
     pub(super) const fn new(session: &'s Session<'s>, out: &'s Outgoing) -> Self {
@@ -59,21 +103,22 @@ impl<'s> Reading<'s> {
         let encoding = self.out.encoding();
         let idle_time = self.session.relay.config.times.idle_time;
         let mut draining = self.session.relay.draining();
-        let mut in_flight = InFlight::new();
+        let mut draining = pin!(draining.begun());
+        let mut in_flight = InFlight::default();
         let mut sign_at = Instant::now();
         let mut idle = pin!(sleep(idle_time));
         loop {
-            if let Some(Some(answered)) = in_flight.next().now_or_never() {
+            while let Some(answered) = in_flight.next().now_or_never() {
                 self.answer(answered)?;
-                continue;
             }
             self.send_answers().await?;
-            let has_room = in_flight.len() < IN_FLIGHT;
+            let has_room = in_flight.batches.len() < IN_FLIGHT;
             tokio::select! {
                 biased;
-                Some(answered) = in_flight.next(), if !in_flight.is_empty() => self.answer(answered)?,
-                () = draining.begun() => {
-                    while let Some(answered) = in_flight.next().await {
+                answered = in_flight.next() => self.answer(answered)?,
+                () = draining.as_mut() => {
+                    while !in_flight.batches.is_empty() {
+                        let answered = in_flight.next().await;
                         self.answer(answered)?;
                     }
                     let retry_ms = u64::try_from(spread_retry().as_millis()).unwrap_or(u64::MAX);
@@ -123,10 +168,7 @@ impl<'s> Reading<'s> {
         let checked = relay.check_rate(who.client, *address);
         match checked.and_then(|()| relay.submit(reading, who.client, n, draws)) {
             Ok(submitted) => {
-                let refusals = self.refusals;
-                in_flight.push_back(Box::pin(async move {
-                    Answered { n, refusals, result: submitted.answer().await }
-                }));
+                in_flight.push(n, self.refusals, submitted);
                 Ok(())
             }
             Err(refused) if refused.code == ErrorCode::Malformed => Err(End::malformed(refused.message)),
