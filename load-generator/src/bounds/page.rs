@@ -1,6 +1,5 @@
 //! The table of bounds, for a terminal and for the page.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -32,10 +31,9 @@ impl Bound {
     }
 }
 
-/// Each measure with its bound and what was measured, and below it what else to know.
+/// Each measure with its bound, what was measured, and what else to know.
 pub(super) fn table_of(rows: &[&Row]) -> String {
     let mut cells = vec![["measure", "bound", "measured", "within"].map(str::to_owned).to_vec()];
-    let mut notes = String::new();
     for row in rows {
         let measure = row.measure;
         let measured = match (row.is_within, row.values.is_empty()) {
@@ -48,18 +46,11 @@ pub(super) fn table_of(rows: &[&Row]) -> String {
             Some(true) => "yes",
             Some(false) => "no",
         };
-        cells.push(vec![
-            measure.name.to_owned(),
-            measure.bound.text(measure.unit),
-            measured,
-            within.to_owned(),
-        ]);
-        for note in &row.notes {
-            let _ = writeln!(notes, "- {}: {note}", measure.name);
-        }
+        let notes = row.notes.iter().map(|note| format!("; {}", note.replace('|', "/")));
+        let within = format!("{within}{}", notes.collect::<String>());
+        cells.push(vec![measure.name.to_owned(), measure.bound.text(measure.unit), measured, within]);
     }
-    let gap = if notes.is_empty() { "" } else { "\n" };
-    format!("{}{gap}{notes}", table(&cells))
+    table(&cells)
 }
 
 /// What each load cost, and its command.
