@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use inkrelay_load::bare_loop;
+use inkrelay_load::bounds::Bounds;
 use inkrelay_load::compare::Compare;
 use inkrelay_load::messaging::Messaging;
 use inkrelay_load::report::summary::summary;
@@ -32,6 +33,7 @@ enum Command {
     Scenario(Scenario),
     Messaging(Messaging),
     Compare(Compare),
+    Bounds(Bounds),
     /// Runs a scenario file: TOML with `scenario = "fanout"` and that scenario's options
     ///
     /// Example: inkrelay-load run nightly.toml --out report
@@ -130,6 +132,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         }
         Command::Messaging(messaging) => messaging.run().map(|()| true),
         Command::Compare(compare) => compare.run().map(|()| true),
+        Command::Bounds(bounds) => bounds.run(),
         Command::Report { reports, out } => {
             let reports: Vec<Report> =
                 reports.iter().map(|path| Report::read(path)).collect::<Result<_, _>>()?;

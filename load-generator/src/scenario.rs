@@ -13,6 +13,10 @@ mod saturation;
 mod soak;
 mod storm;
 
+pub use idle::IDLE_KIB;
+pub use rooms::BUSIEST_SHARE;
+pub use saturation::PER_CORE;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

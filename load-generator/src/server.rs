@@ -136,7 +136,11 @@ impl Server {
             }
         }
         let redis = server.processes.len();
-        server.start(command.args(options.split_whitespace()), None)?;
+        let started = server.start(command.args(options.split_whitespace()), None);
+        match options {
+            "" => started?,
+            _ => started.map_err(|error| format!("{error}; its options were {options}"))?,
+        }
         // The server comes first in every report.
         server.processes.rotate_left(redis);
         server._folder = Some(folder);
@@ -176,7 +180,8 @@ impl Server {
     }
 
     fn start(&mut self, command: &mut Command, url: Option<String>) -> Result<(), Failure> {
-        let program = command.get_program().to_string_lossy().into_owned();
+        let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+        let program = program.to_string_lossy().into_owned();
         let mut child = command
             .stdout(Stdio::piped())
             .process_group(0)
@@ -191,9 +196,7 @@ impl Server {
             None => {
                 let mut line = String::new();
                 if output.read_line(&mut line)? == 0 {
-                    let options: Vec<_> = command.get_args().map(|option| option.to_string_lossy()).collect();
-                    let started = format!("{program} {}", options.join(" "));
-                    return Err(format!("it ended before it listened, and says why above: {started}").into());
+                    return Err(format!("{program} ended before it listened").into());
                 }
                 let address = line.split_whitespace().find(|word| word.starts_with("http://"));
                 let address = address.ok_or_else(|| {

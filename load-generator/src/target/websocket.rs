@@ -274,9 +274,7 @@ impl SocketDrawer {
         let task = tokio::spawn(take_answers(stream, flight.clone(), self.answers.clone()));
         Ok(self.open.insert(Open { sink, flight, answering: Answering::Task(task) }))
     }
-}
 
-impl SocketDrawer {
     async fn send(&mut self, first: u32, draws: &[impl AsRef<[u8]>]) -> Result<(), Broken> {
         // Whoever read there has told of it, and these draws were not on their way.
         let is_gone = |open: &Open| {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Run, build_relay, relay, run};
+use crate::support::{PROGRAM, Run, build_relay, relay, run};
 
 fn is_good(arguments: &[&str]) -> Run {
     build_relay();
@@ -167,7 +167,29 @@ fn a_relay_is_started_with_more_options() {
     let run = run(&[&load[..], &["--no-such-option 3"]].concat());
     assert_eq!(run.output.status.code(), Some(2));
     let said = run.said();
-    assert!(said.contains("ended before it listened") && said.contains("--no-such-option 3"), "{said}");
+    assert!(said.contains("ended before it listened; its options were --no-such-option 3"), "{said}");
+}
+
+/// Run in the project's folder; the figures of small loads on a debug build say nothing.
+#[test]
+fn bounds_are_measured_and_what_was_measured_is_kept() {
+    build_relay();
+    let results = tempfile::tempdir().unwrap();
+    let bounds = || {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.args(["bounds", "--quick", "--only", "saturation", "--only", "workers", "--results"]);
+        let output = command.arg(results.path()).current_dir(root).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, table, said) = bounds();
+    assert!(matches!(code, Some(0 | 1)), "{table}{said}");
+    assert!(said.contains("1 of 2: round 1, saturation") && !said.contains("failed"), "{said}");
+    let said_so = ["yes", "no"].map(|within| table.matches(&format!(" {within} |")).count());
+    assert_eq!((said_so[0] + said_so[1], code), (2, Some(i32::from(said_so[1] > 0))), "{table}");
+    // Nothing runs again, and the numbers are the same.
+    assert_eq!(bounds(), (code, table, String::new()));
 }
 
 #[test]
