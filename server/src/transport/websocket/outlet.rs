@@ -37,6 +37,8 @@ struct State {
     waiting: Vec<u8>,
     /// Of `waiting`, what is sent already.
     sent: usize,
+    /// Answers in it.
+    answers: usize,
     /// When a frame was last handed over.
     sent_at: Instant,
     /// The kernel did not take all that it was given.
@@ -50,6 +52,7 @@ impl Outlet {
         let state = State {
             waiting: Vec::new(),
             sent: 0,
+            answers: 0,
             sent_at: Instant::now(),
             is_blocked: false,
             is_closed: false,
@@ -81,6 +84,14 @@ impl Outlet {
     pub(super) fn add(&self, message: Bytes) {
         let payload = self.encoding.encode(message);
         self.add_frame(data(self.encoding), &payload);
+    }
+
+    /// Adds the answer to a batch. Returns how many wait by now.
+    pub(super) fn add_answer(&self, message: Bytes) -> usize {
+        self.add(message);
+        let mut state = lock(&self.state);
+        state.answers += 1;
+        state.answers
     }
 
     pub(super) fn add_ping(&self) {
@@ -138,7 +149,7 @@ impl Outlet {
                 Err(error) => return Err(error),
             }
         }
-        state.sent = 0;
+        (state.sent, state.answers) = (0, 0);
         if state.waiting.capacity() > KEPT_BYTES {
             state.waiting = Vec::new();
         } else {

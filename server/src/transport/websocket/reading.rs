@@ -16,13 +16,16 @@ use crate::session::{Refused, Submitted, spread_retry};
 
 /// Batches of one connection that wait for the store; then its frames are no longer read.
 const IN_FLIGHT: usize = 64;
+/// Answers that wait for a client which does not read; then its frames are no longer read either. Until then a client
+/// that sends much before it reads is not held up.
+const ANSWERS: usize = 64;
 
 /// The reading half.
 pub(super) struct Reading<'s> {
     session: &'s Session<'s>,
     out: &'s Outgoing,
-    /// Whether an answer was not sent yet.
-    has_answers: bool,
+    /// Answers that are not sent yet, as far as is known.
+    answers: usize,
     /// The first number of a refused batch: what has higher numbers was on its way, and is dropped.
     refused: Option<u64>,
     /// How many refusals there were. What was given to the store before the newest one was on its way.
@@ -87,7 +90,7 @@ impl InFlight {
 
 impl<'s> Reading<'s> {
     pub(super) const fn new(session: &'s Session<'s>, out: &'s Outgoing) -> Self {
-        Self { session, out, has_answers: false, refused: None, refusals: 0, named: 0 }
+        Self { session, out, answers: 0, refused: None, refusals: 0, named: 0 }
     }
 
     /// Reads until there is a reason to end.
@@ -219,17 +222,15 @@ impl<'s> Reading<'s> {
     }
 
     fn send(&mut self, frame: &ServerFrame<'_>) {
-        self.out.add(frame);
-        self.has_answers = true;
+        self.answers = self.out.answer(frame);
     }
 
     /// Sends what was answered, with the room's next records if these are due. Waits while the client does not read.
     async fn send_answers(&mut self) -> Result<(), End> {
-        if !std::mem::take(&mut self.has_answers) {
-            return Ok(());
-        }
-        if self.out.is_full() {
-            return self.out.flush().await;
+        match std::mem::take(&mut self.answers) {
+            0 => return Ok(()),
+            ANSWERS.. => return self.out.flush().await,
+            _ => {}
         }
         if !(self.session.is_seated() && self.session.reading.is_beat_due()) {
             self.out.send();

@@ -160,9 +160,9 @@ impl Outgoing {
         self.outlet.add(frame.to_bytes().into());
     }
 
-    /// Whether so much is gathered that it has to be flushed.
-    pub(super) fn is_full(&self) -> bool {
-        self.outlet.waiting() >= GATHERED_BYTES
+    /// Gathers the answer to a batch. Returns how many are gathered by now.
+    pub(super) fn answer(&self, frame: &ServerFrame<'_>) -> usize {
+        self.outlet.add_answer(frame.to_bytes().into())
     }
 
     /// Sends what is gathered, as far as the client takes it at once; the writing half sees to the rest.
@@ -173,7 +173,7 @@ impl Outgoing {
     /// Gathers a frame of any size.
     async fn feed(&self, frame: Bytes) -> Result<(), End> {
         self.outlet.add(frame);
-        if self.is_full() { self.flush().await } else { Ok(()) }
+        if self.outlet.waiting() >= GATHERED_BYTES { self.flush().await } else { Ok(()) }
     }
 
     /// Sends what is gathered. Waits while the client does not take it.
