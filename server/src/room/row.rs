@@ -211,3 +211,149 @@ impl Room {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use inkrelay_protocol::{After, ClientId, Identity, Record};
+
+    use super::*;
+    use crate::lock::lock;
+    use crate::room::{Node, RoomLimits};
+    use crate::store::{Batch, MemoryStore};
+
+    /// Takes as many stretches as it may, and says then that the last was the last, or refuses.
+    struct Listener {
+        seqs: Mutex<Vec<u64>>,
+        stretches_left: AtomicUsize,
+        at_the_end: Delivery,
+        lefts: AtomicUsize,
+    }
+
+    impl Listener {
+        fn new(stretches: usize, at_the_end: Delivery) -> Arc<Self> {
+            let (seqs, lefts) = (Mutex::default(), AtomicUsize::new(0));
+            Arc::new(Self { seqs, stretches_left: AtomicUsize::new(stretches), at_the_end, lefts })
+        }
+
+        fn seqs(&self) -> Vec<u64> {
+            lock(&self.seqs).clone()
+        }
+    }
+
+    impl Subscriber for Listener {
+        fn deliver(&self, stretch: &Stretch) -> Delivery {
+            let left = self.stretches_left.load(Ordering::Relaxed);
+            let delivery = if left == 0 { self.at_the_end } else { Delivery::Taken };
+            self.stretches_left.store(left.saturating_sub(1), Ordering::Relaxed);
+            if delivery != Delivery::Refused {
+                lock(&self.seqs)
+                    .extend((0..stretch.records.len()).map(|index| stretch.first.plus(index).get()));
+            }
+            delivery
+        }
+
+        fn flush(&self) {}
+
+        fn left(&self) {
+            self.lefts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn room() -> Arc<Room> {
+        let limits = RoomLimits {
+            tail_bytes: 1 << 16,
+            room_bytes: 0,
+            sessions: 0,
+            flush_time: Duration::ZERO,
+            idle_time: Duration::from_secs(40),
+        };
+        let node =
+            Node { id: 1, store: Arc::new(MemoryStore::new()), limits, tail_bytes: AtomicUsize::new(0) };
+        let room = Arc::new(Room::new("a".parse().unwrap(), Arc::new(node)));
+        room.load().await.unwrap();
+        room
+    }
+
+    async fn draw(room: &Arc<Room>, n: u64) {
+        let author = ClientId::new(7).unwrap();
+        let mut record = Vec::new();
+        Record { identity: Identity { author, n, at: 1 }, draw: &[0x91, 4] }.encode(&mut record);
+        room.append(Batch { author, first_n: n, records: vec![record.into()] }).await.unwrap().unwrap();
+        // Readers are told right after the answer.
+        while room.is_beat_due() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn sit(room: &Arc<Room>, after: After, listener: &Arc<Listener>) -> Option<Seat> {
+        let mut feed = Feed::open(room, after).await.unwrap();
+        room.seat(&mut feed, Arc::clone(listener) as Arc<dyn Subscriber>)
+    }
+
+    #[tokio::test]
+    async fn whoever_sits_is_told_of_all_that_comes_and_of_nothing_twice() {
+        let room = room().await;
+        let early = Listener::new(99, Delivery::Refused);
+        let seat = sit(&room, After::Start, &early).await.unwrap();
+        draw(&room, 1).await;
+        // Comes with nothing, and is told what the others have already.
+        let late = Listener::new(99, Delivery::Refused);
+        let late_seat = sit(&room, After::Start, &late).await.unwrap();
+        draw(&room, 2).await;
+        assert_eq!((early.seqs(), late.seqs()), (vec![1, 2], vec![1, 2]));
+        drop(seat);
+        draw(&room, 3).await;
+        assert_eq!((early.seqs(), late.seqs()), (vec![1, 2], vec![1, 2, 3]));
+        assert_eq!((late_seat.left_at(), late.lefts.load(Ordering::Relaxed)), (None, 0));
+    }
+
+    #[tokio::test]
+    async fn whoever_can_take_no_more_leaves_behind_what_it_has() {
+        let room = room().await;
+        let full = Listener::new(1, Delivery::TakenAsLast);
+        let busy = Listener::new(1, Delivery::Refused);
+        let seats =
+            [sit(&room, After::Start, &full).await.unwrap(), sit(&room, After::Start, &busy).await.unwrap()];
+        for n in 1..=3 {
+            draw(&room, n).await;
+        }
+        assert_eq!((full.seqs(), busy.seqs()), (vec![1, 2], vec![1]));
+        assert_eq!(seats.map(|seat| seat.left_at().map(|place| place.seq.get())), [Some(2), Some(1)]);
+        assert_eq!([&full, &busy].map(|one| one.lefts.load(Ordering::Relaxed)), [1, 1]);
+    }
+
+    #[tokio::test]
+    async fn many_rows_are_told_the_same() {
+        let room = room().await;
+        let listeners: Vec<_> = (0..3 * ROW + 5).map(|_| Listener::new(99, Delivery::Refused)).collect();
+        let mut seats = Vec::new();
+        for listener in &listeners {
+            seats.push(sit(&room, After::Start, listener).await.unwrap());
+        }
+        for n in 1..=3 {
+            draw(&room, n).await;
+        }
+        for listener in listeners {
+            while listener.seqs().len() < 3 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(listener.seqs(), [1, 2, 3]);
+        }
+    }
+
+    #[tokio::test]
+    async fn another_log_sends_everyone_away_to_look_for_themselves() {
+        let room = room().await;
+        draw(&room, 1).await;
+        let listener = Listener::new(99, Delivery::Refused);
+        let seat = sit(&room, After::Start, &listener).await.unwrap();
+        let head = room.head();
+        let other = Position { epoch: inkrelay_protocol::Epoch::new(99).unwrap(), ..head };
+        room.change_tail(|tail| tail.reset(other));
+        room.show_records();
+        assert_eq!((seat.left_at(), listener.seqs()), (Some(head), vec![1]));
+    }
+}

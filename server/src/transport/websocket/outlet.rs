@@ -106,9 +106,10 @@ impl Outlet {
         }
     }
 
-    /// Adds what the library writes, frame by frame.
-    pub(super) fn add_written(&self, bytes: &[u8]) {
+    /// Sends what the library writes, frame by frame: pongs, and closes, after which it does not flush.
+    pub(super) fn write(&self, bytes: &[u8]) {
         lock(&self.state).waiting.extend_from_slice(bytes);
+        self.send();
     }
 
     /// Lets nothing more in but what the library writes.
