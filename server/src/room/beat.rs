@@ -1,7 +1,7 @@
 //! The beat: how often readers are told of records.
 //!
-//! What comes when it was quiet is told at once. While a room is busy, records are told together, at most one flush
-//! time late: one write for each reader instead of many.
+//! What comes when it was quiet is told at once. While a room is busy, records are told together, one flush time after
+//! the first of them: one write for each reader instead of many.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,10 @@ use std::time::Instant;
 use super::{Room, STRETCH};
 use crate::lock::lock;
 
-/// When readers were last told, and what waits.
+/// A room is quiet when nothing came for so many flush times. With one drawer and a display of 60 Hz it is.
+const QUIET: u32 = 2;
+
+/// When records came, and what waits.
 #[derive(Default)]
 pub(super) struct Beat {
     state: Mutex<State>,
@@ -22,7 +25,7 @@ pub(super) struct Beat {
 
 #[derive(Default)]
 struct State {
-    last: Option<Instant>,
+    came_at: Option<Instant>,
     waiting_bytes: usize,
 }
 
@@ -46,20 +49,24 @@ impl Room {
     /// The tail has that many bytes of new records.
     pub(super) fn records_came(self: &Arc<Self>, bytes: usize) {
         let flush_time = self.node.limits.flush_time;
+        let now = Instant::now();
         {
             let mut state = lock(&self.beat.state);
+            let came_at = state.came_at.replace(now);
             state.waiting_bytes += bytes;
-            let now = Instant::now();
-            let at = state.last.map(|last| last + flush_time).filter(|at| *at > now);
-            if let Some(at) = at.filter(|_| state.waiting_bytes < STRETCH.bytes) {
-                if !self.beat.is_scheduled.swap(true, Ordering::AcqRel) {
-                    let room = Arc::clone(self);
-                    tokio::spawn(async move {
-                        tokio::time::sleep_until(at.into()).await;
-                        room.beat.is_scheduled.store(false, Ordering::Release);
-                        room.show_records();
-                    });
-                }
+            let is_quiet = came_at.is_none_or(|at| now.duration_since(at) >= QUIET * flush_time);
+            let may_wait = !flush_time.is_zero() && state.waiting_bytes < STRETCH.bytes;
+            if may_wait && self.beat.is_scheduled.load(Ordering::Acquire) {
+                return;
+            }
+            if may_wait && !is_quiet {
+                self.beat.is_scheduled.store(true, Ordering::Release);
+                let room = Arc::clone(self);
+                tokio::spawn(async move {
+                    tokio::time::sleep_until((now + flush_time).into()).await;
+                    room.beat.is_scheduled.store(false, Ordering::Release);
+                    room.show_records();
+                });
                 return;
             }
         }
@@ -68,10 +75,7 @@ impl Room {
 
     /// Tells readers of all that the tail has.
     pub(super) fn show_records(self: &Arc<Self>) {
-        {
-            let mut state = lock(&self.beat.state);
-            (state.last, state.waiting_bytes) = (Some(Instant::now()), 0);
-        }
+        lock(&self.beat.state).waiting_bytes = 0;
         self.tell_rows();
         self.changed.send_replace(());
     }
