@@ -19,7 +19,7 @@ WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app -name node_modules -prune -o -
 
 .PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser \
         web-measure browsers debug-relay fuzz fuzz-build conformance audit load measure demo clean \
-        baselines baselines-node baselines-check messaging compare
+        baselines baselines-node baselines-check messaging compare bounds
 
 help: ## List these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -138,6 +138,9 @@ messaging: baselines ## What it costs to pass 10,000,000 messages between two wo
 compare: baselines ## Measure the relay against the other servers and write docs/COMPARISON.md; under an hour, resumable
 	$(CARGO) build --release --locked --package inkrelay-server --package inkrelay-load --bins
 	target/release/inkrelay-load compare
+
+bounds: baselines load ## Measure each bound that the relay is to hold, and say what is missed; half an hour, resumable
+	target/release/inkrelay-load bounds
 
 clean: ## Remove what was built; draws stay
 	$(CARGO) clean

@@ -2,8 +2,10 @@
 //!
 //! Dependencies point down: `scenario → server → run → sampler → report, target → measure`. A [`target`] knows how to
 //! speak to a server; a [`scenario`] knows what load to put on it; [`measure`] decides what is right and how long it
-//! took.
+//! took. The [`bare_loop`] is the one server that is part of it.
 
+pub mod bare_loop;
+pub mod bounds;
 pub mod compare;
 pub mod measure;
 pub mod messaging;
@@ -13,3 +15,5 @@ pub mod sampler;
 pub mod scenario;
 pub mod server;
 pub mod target;
+pub mod tasks;
+pub mod versions;

@@ -3,15 +3,17 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use inkrelay_load::bare_loop;
+use inkrelay_load::bounds::Bounds;
 use inkrelay_load::compare::Compare;
 use inkrelay_load::messaging::Messaging;
 use inkrelay_load::report::summary::summary;
 use inkrelay_load::report::{Report, html};
 use inkrelay_load::run::Failure;
 use inkrelay_load::scenario::{Scenario, file};
-use inkrelay_load::target::bare;
 use tokio::signal::unix::SignalKind;
 
 /// Puts load on a relay, checks every record that every reader gets, and tells what it cost.
@@ -31,6 +33,7 @@ enum Command {
     Scenario(Scenario),
     Messaging(Messaging),
     Compare(Compare),
+    Bounds(Bounds),
     /// Runs a scenario file: TOML with `scenario = "fanout"` and that scenario's options
     ///
     /// Example: inkrelay-load run nightly.toml --out report
@@ -54,11 +57,14 @@ enum Command {
         #[arg(long, default_value = "report.html", value_name = "FILE")]
         out: PathBuf,
     },
-    /// The server of `floor`: copies what the drawer sends to all readers
+    /// The server of `floor`: copies what somebody draws in a room to all who read there
     BareLoop {
         /// Where it listens
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: String,
+        /// Milliseconds within which what comes goes out in one write; 0: each draw at once
+        #[arg(long, default_value_t = 0)]
+        flush_ms: u64,
     },
 }
 
@@ -126,6 +132,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         }
         Command::Messaging(messaging) => messaging.run().map(|()| true),
         Command::Compare(compare) => compare.run().map(|()| true),
+        Command::Bounds(bounds) => bounds.run(),
         Command::Report { reports, out } => {
             let reports: Vec<Report> =
                 reports.iter().map(|path| Report::read(path)).collect::<Result<_, _>>()?;
@@ -136,10 +143,11 @@ fn run(command: Command) -> Result<bool, Failure> {
             println!("{}", out.display());
             Ok(true)
         }
-        Command::BareLoop { listen } => {
+        Command::BareLoop { listen, flush_ms } => {
+            let _ = rlimit::increase_nofile_limit(u64::MAX);
             let listener = TcpListener::bind(listen)?;
             println!("The bare loop listens on http://{}", listener.local_addr()?);
-            bare::serve(&listener)?;
+            bare_loop::serve(listener, Duration::from_millis(flush_ms))?;
             Ok(true)
         }
     }

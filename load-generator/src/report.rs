@@ -109,6 +109,30 @@ impl Report {
         self.breaches.is_empty() && self.failures.is_empty()
     }
 
+    /// CPU seconds of the server and all that belongs to it, such as Redis: all that is watched but the generator.
+    pub fn server_cpu_s(&self) -> f64 {
+        let others = self.processes.iter().filter(|process| process.name != "generator");
+        others.map(ProcessWhole::cpu).sum()
+    }
+
+    /// Medians over the second and over the last quarter of the seconds in which something was delivered: the first
+    /// quarter is for warming up. None of fewer than four seconds.
+    pub fn quarters(&self, value: impl Fn(&Second) -> f64) -> Option<[f64; 2]> {
+        let seconds: Vec<&Second> = self.seconds.iter().filter(|second| second.delivery.count > 0).collect();
+        let quarter = seconds.len() / 4;
+        let middle = |part: &[&Second]| {
+            summary::median(&part.iter().map(|second| value(second)).collect::<Vec<f64>>())
+        };
+        Some([middle(&seconds[quarter..2 * quarter])?, middle(&seconds[3 * quarter..])?])
+            .filter(|_| quarter > 0)
+    }
+
+    /// The server's resident memory in the second and in the last quarter, KiB.
+    pub fn memory_quarters(&self) -> Option<[f64; 2]> {
+        let server = self.processes.iter().position(|process| process.name == "server")?;
+        self.quarters(|second| second.processes.get(server).map_or(0.0, |process| process.rss_kib as f64))
+    }
+
     /// The name of a run among others.
     pub fn title(&self) -> String {
         match self.options.get("label") {

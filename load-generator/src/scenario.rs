@@ -9,8 +9,13 @@ mod idle;
 mod join;
 mod replay;
 mod rooms;
+mod saturation;
 mod soak;
 mod storm;
+
+pub use idle::IDLE_KIB;
+pub use rooms::BUSIEST_SHARE;
+pub use saturation::PER_CORE;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,6 +39,7 @@ pub enum Scenario {
     Rooms(rooms::Rooms),
     Join(join::Join),
     Floor(floor::Floor),
+    Saturation(saturation::Saturation),
     Idle(idle::Idle),
     Churn(churn::Churn),
     Storm(storm::Storm),
@@ -53,6 +59,7 @@ impl Scenario {
             Self::Rooms(rooms) => rooms.run(threads).await,
             Self::Join(join) => join.run(threads).await,
             Self::Floor(floor) => floor.run(threads).await,
+            Self::Saturation(saturation) => saturation.run(threads).await,
             Self::Idle(idle) => idle.run(threads).await,
             Self::Churn(churn) => churn.run(threads).await,
             Self::Storm(storm) => storm.run(threads).await,
@@ -69,6 +76,7 @@ impl Scenario {
             Self::Rooms(rooms) => &rooms.run,
             Self::Join(join) => &join.run,
             Self::Floor(floor) => &floor.run,
+            Self::Saturation(saturation) => &saturation.run,
             Self::Idle(idle) => &idle.run,
             Self::Churn(churn) => &churn.run,
             Self::Storm(storm) => &storm.run,
@@ -83,7 +91,7 @@ impl Scenario {
 #[command(next_help_heading = "Server")]
 pub struct ServerArgs {
     /// A server that runs already, as http://127.0.0.1:8080. Without it, the relay that was built beside this
-    /// program is started, and ended with the run
+    /// program, or the bare loop, is started, and ended with the run
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// Start the server with this command instead, its words separated by spaces; its first line of output has to
@@ -94,6 +102,9 @@ pub struct ServerArgs {
     /// Where the relay that is started keeps draws
     #[arg(long, value_enum, default_value = "memory", conflicts_with_all = ["server", "spawn"])]
     store: Store,
+    /// More options of the relay that is started, separated by spaces
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, conflicts_with_all = ["server", "spawn"])]
+    relay_args: Option<String>,
     /// Which kind of server it is
     #[arg(long, value_enum, default_value = "inkrelay")]
     target: Kind,
@@ -109,15 +120,18 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    const fn starts_relay(&self) -> bool {
-        self.server.is_none() && self.spawn.is_none()
+    fn starts_relay(&self) -> bool {
+        self.server.is_none() && self.spawn.is_none() && self.target == Kind::Inkrelay
     }
 
     fn start(&self) -> Result<Server, Failure> {
         match (&self.spawn, &self.server) {
             (Some(command), url) => Server::spawn(command, url.clone(), &self.also),
             (None, Some(url)) => Ok(Server::running(url.clone(), self.pid, &self.also)),
-            (None, None) if self.target == Kind::Inkrelay => Server::beside(self.store),
+            (None, None) if self.target == Kind::Inkrelay => {
+                Server::beside(self.store, self.relay_args.as_deref().unwrap_or_default())
+            }
+            (None, None) if self.target == Kind::Bare => Server::bare_loop(0),
             (None, None) => Err("name the server with --server or --spawn".into()),
         }
     }
@@ -135,6 +149,8 @@ impl ServerArgs {
         let mut setup = run.set_up(&server, self.target, transport, threads, options)?;
         if self.starts_relay() {
             setup.options.insert("store".to_owned(), format!("{:?}", self.store).to_lowercase());
+            let more = self.relay_args.clone();
+            setup.options.extend(more.map(|options| ("relay-args".to_owned(), options)));
         }
         Ok((server, setup))
     }

@@ -116,11 +116,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts the relay that was built beside this program, without limits of rate and count.
+    /// Starts the relay that was built beside this program, without limits of rate and count, and with more options,
+    /// separated by spaces.
     ///
     /// # Errors
     /// When there is none, or it does not start in time.
-    pub fn beside(store: Store) -> Result<Self, Failure> {
+    pub fn beside(store: Store, options: &str) -> Result<Self, Failure> {
         let relay = relay_beside()?;
         let folder = tempfile::tempdir()?;
         let mut server = Self::default();
@@ -135,21 +136,25 @@ impl Server {
             }
         }
         let redis = server.processes.len();
-        server.start(&mut command, None)?;
+        let started = server.start(command.args(options.split_whitespace()), None);
+        match options {
+            "" => started?,
+            _ => started.map_err(|error| format!("{error}; its options were {options}"))?,
+        }
         // The server comes first in every report.
         server.processes.rotate_left(redis);
         server._folder = Some(folder);
         Ok(server)
     }
 
-    /// Starts `inkrelay-load bare-loop`.
+    /// Starts `inkrelay-load bare-loop`, which writes what comes within `flush_ms` at once.
     ///
     /// # Errors
     /// When it does not start in time.
-    pub fn bare_loop() -> Result<Self, Failure> {
+    pub fn bare_loop(flush_ms: u64) -> Result<Self, Failure> {
         let mut server = Self::default();
         let mut command = Command::new(std::env::current_exe()?);
-        server.start(command.arg("bare-loop"), None)?;
+        server.start(command.args(["bare-loop", "--flush-ms", &flush_ms.to_string()]), None)?;
         Ok(server)
     }
 
@@ -175,7 +180,8 @@ impl Server {
     }
 
     fn start(&mut self, command: &mut Command, url: Option<String>) -> Result<(), Failure> {
-        let program = command.get_program().to_string_lossy().into_owned();
+        let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+        let program = program.to_string_lossy().into_owned();
         let mut child = command
             .stdout(Stdio::piped())
             .process_group(0)
@@ -189,7 +195,9 @@ impl Server {
             Some(url) => url,
             None => {
                 let mut line = String::new();
-                output.read_line(&mut line)?;
+                if output.read_line(&mut line)? == 0 {
+                    return Err(format!("{program} ended before it listened").into());
+                }
                 let address = line.split_whitespace().find(|word| word.starts_with("http://"));
                 let address = address.ok_or_else(|| {
                     format!(

@@ -9,6 +9,7 @@
 //! takes either form.
 
 pub mod bare;
+mod half;
 mod http;
 pub mod inkrelay;
 pub mod nchan;
@@ -66,8 +67,20 @@ pub trait Drawer: Send {
     /// When the connection is of no use any more. The draw is unknown then; the next call connects again.
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken>;
 
-    /// Waits until all draws are answered, at most that long.
-    async fn settle(&mut self, within: Duration);
+    /// Hands several draws over, the first of that number: in one message where the server takes them so, or else
+    /// one by one.
+    ///
+    /// # Errors
+    /// As [`Drawer::draw`]. All of them are unknown then that were not answered.
+    async fn draw_batch(&mut self, first: u32, draws: &[Vec<u8>]) -> Result<(), Broken> {
+        for (number, draw) in (first..).zip(draws) {
+            self.draw(number, draw).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until at most so many draws are unanswered, at most that long.
+    async fn settle(&mut self, unanswered_max: usize, within: Duration);
 }
 
 /// Someone who reads, over one connection.
@@ -115,6 +128,23 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// When it cannot be opened.
     async fn drawer(&self, room: &str, answers: Answers) -> Result<Box<dyn Drawer>, Broken>;
+
+    /// Opens somebody who reads from the start of a room and draws in it: over one connection where the transport has
+    /// one for both, and over two otherwise.
+    ///
+    /// Over one, the reading half takes the answers too, so that it has to be read for draws to be answered; and
+    /// when either half is dropped, the connection ends for both. The drawing half then connects anew with its next
+    /// draw, alone, and as somebody new.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    async fn participant(
+        &self,
+        room: &str,
+        answers: Answers,
+    ) -> Result<(Box<dyn Reader>, Box<dyn Drawer>), Broken> {
+        Ok((self.reader(room, None).await?, self.drawer(room, answers).await?))
+    }
 }
 
 /// Over which transport readers read.

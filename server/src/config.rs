@@ -143,6 +143,11 @@ pub struct Times {
     #[arg(long, env = "INKRELAY_ROOM_IDLE", default_value = "60s", value_name = "TIME", value_parser = duration)]
     pub room_idle: Duration,
 
+    /// Milliseconds for which a busy room's records are held back, to be sent together; 0 sends each at once.
+    #[arg(long, env = "INKRELAY_FLUSH_MS", default_value_t = 4, value_name = "MS",
+        value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub flush_ms: u16,
+
     /// For everything to finish when the server is told to stop.
     #[arg(long, env = "INKRELAY_DRAIN_TIME", default_value = "10s", value_name = "TIME", value_parser = duration)]
     pub drain_time: Duration,

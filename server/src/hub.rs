@@ -292,7 +292,13 @@ mod tests {
 
     fn hub(rooms: usize, room_idle: Duration) -> Arc<Hub> {
         let idle_time = Duration::from_secs(40);
-        let limits = RoomLimits { tail_bytes: 1 << 16, room_bytes: 0, sessions: 2, idle_time };
+        let limits = RoomLimits {
+            tail_bytes: 1 << 16,
+            room_bytes: 0,
+            sessions: 2,
+            flush_time: Duration::ZERO,
+            idle_time,
+        };
         let store = Arc::new(MemoryStore::new());
         let node = Node { id: 1, store, limits, tail_bytes: AtomicUsize::new(0) };
         Hub::new(Arc::new(node), HubLimits { rooms, room_idle, tail_bytes: 0 })

@@ -46,6 +46,7 @@ pub async fn run(
         tail_bytes: to_usize(limits.room_memory),
         room_bytes: limits.max_room,
         sessions: limits.max_sessions,
+        flush_time: Duration::from_millis(config.times.flush_ms.into()),
         idle_time: config.times.idle_time,
     };
     let hub_limits = HubLimits {

@@ -12,6 +12,10 @@ use inkrelay_server::config::{Config, SyncSetting};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
 use tracing_subscriber::EnvFilter;
 
+/// Gives memory back when many have left. What it is set to is in `.cargo/config.toml`.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// A relay for live drawing.
 #[derive(Parser)]
 #[command(name = "inkrelay", version, about, max_term_width = 100)]

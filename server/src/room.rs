@@ -11,7 +11,10 @@ mod gossip;
 mod log;
 mod people;
 pub mod presence;
+pub mod row;
 pub mod tail;
+
+mod beat;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,6 +32,7 @@ use cursor::{Cursor, Diverged};
 pub use log::{LogError, LogReader};
 pub use people::Attachment;
 use presence::{NodeId, Presence};
+use row::{Following, Stretch};
 use tail::{Offer, Tail, View};
 
 /// Records that a room reads of the end of its log when it comes to life, so that those who reconnect after
@@ -36,6 +40,9 @@ use tail::{Offer, Tail, View};
 const WARM_RECORDS: usize = 512;
 /// How much one read of the store brings when a room catches up.
 const CATCH_UP: ReadLimit = ReadLimit { records: 4096, bytes: 1024 * 1024 };
+
+/// How much readers are told at once at most.
+const STRETCH: ReadLimit = ReadLimit { records: 2048, bytes: 64 * 1024 };
 
 /// What all rooms of this process share.
 pub struct Node {
@@ -58,6 +65,9 @@ pub struct RoomLimits {
     pub room_bytes: u64,
     /// Readers of one room on this node, and participants of one room in all.
     pub sessions: usize,
+    /// Records that come within this time of those before are told together with what else comes by then; zero
+    /// tells each at once. Not a limit.
+    pub flush_time: Duration,
     /// How long a node is believed that says who is with it, without saying it again. Not a limit: never 0.
     pub idle_time: Duration,
 }
@@ -71,6 +81,8 @@ pub struct Room {
     bytes: AtomicU64,
     /// Wakes cursors. What changed is looked up, so a reader that is late has missed nothing.
     changed: watch::Sender<()>,
+    rows: row::Rows,
+    beat: beat::Beat,
     loaded: OnceCell<()>,
     /// How often something said that the tail may lack records that the store has.
     doubts: AtomicU64,
@@ -112,6 +124,8 @@ impl Room {
             tail: Mutex::new(Tail::new(Head::EMPTY.position, node.limits.tail_bytes)),
             bytes: AtomicU64::new(0),
             changed: watch::Sender::new(()),
+            rows: row::Rows::default(),
+            beat: beat::Beat::default(),
             loaded: OnceCell::new(),
             doubts: AtomicU64::new(0),
             settled_doubts: AtomicU64::new(0),
@@ -147,7 +161,7 @@ impl Room {
         lock(&self.tail).bytes()
     }
 
-    /// Wakes with every change of the log, of who is here, and of pointers.
+    /// Wakes with every change of the log that readers are to see.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -156,7 +170,7 @@ impl Room {
     ///
     /// # Errors
     /// When the store does not answer. The next caller tries again.
-    pub async fn load(&self) -> Result<(), StoreError> {
+    pub async fn load(self: &Arc<Self>) -> Result<(), StoreError> {
         self.loaded.get_or_try_init(|| self.load_tail()).await?;
         if !self.is_stale() {
             return Ok(());
@@ -166,7 +180,7 @@ impl Room {
         if self.is_stale() { self.catch_up().await } else { Ok(()) }
     }
 
-    async fn load_tail(&self) -> Result<(), StoreError> {
+    async fn load_tail(self: &Arc<Self>) -> Result<(), StoreError> {
         let head = self.stored_head().await?;
         self.bytes.store(head.bytes, Ordering::Relaxed);
         let warm_from = head.position.seq.get().saturating_sub(WARM_RECORDS as u64);
@@ -220,14 +234,22 @@ impl Room {
         self.change_tail(|tail| tail.shrink(max_bytes));
     }
 
-    /// Takes records that follow `before`, from wherever they come first.
+    /// Takes records that follow `before`, from wherever they come first, and tells readers of them.
     pub fn offer(self: &Arc<Self>, before: &Position, records: &[Bytes]) {
+        if self.take(before, records) {
+            self.records_came(bytes_of(records));
+        }
+    }
+
+    /// Takes records that follow `before`. Returns whether readers are to be told.
+    fn take(self: &Arc<Self>, before: &Position, records: &[Bytes]) -> bool {
         match self.change_tail(|tail| tail.offer(before, records)) {
-            Offer::Taken => {
-                self.changed.send_replace(());
+            Offer::Taken => true,
+            Offer::Known => false,
+            Offer::Hole | Offer::Foreign => {
+                self.request_catch_up();
+                false
             }
-            Offer::Known => {}
-            Offer::Hole | Offer::Foreign => self.request_catch_up(),
         }
     }
 
@@ -260,7 +282,7 @@ impl Room {
     }
 
     /// Reads from the store what the tail lacks. What matches goes on; what does not is reset.
-    async fn catch_up(&self) -> Result<(), StoreError> {
+    async fn catch_up(self: &Arc<Self>) -> Result<(), StoreError> {
         let doubts = self.doubts.load(Ordering::Acquire);
         while self.catch_up_step().await? {}
         self.settled_doubts.fetch_max(doubts, Ordering::AcqRel);
@@ -268,7 +290,7 @@ impl Room {
     }
 
     /// Returns whether there is more to read.
-    async fn catch_up_step(&self) -> Result<bool, StoreError> {
+    async fn catch_up_step(self: &Arc<Self>) -> Result<bool, StoreError> {
         let before = self.head();
         let mut cursor = Cursor::at(before);
         let (read, head) = self.read_after(&mut cursor, CATCH_UP).await?;
@@ -290,7 +312,7 @@ impl Room {
             }
             true
         });
-        self.changed.send_replace(());
+        self.show_records();
         Ok(!changed || self.head().seq < head.position.seq)
     }
 
@@ -378,6 +400,16 @@ impl Room {
         })
     }
 
+    /// What the tail has after a place, for all who stand there.
+    fn following(&self, position: &Position) -> Following {
+        let view = lock(&self.tail).after(position, STRETCH.records, STRETCH.bytes);
+        match view {
+            View::Records(records, after) => Following::Stretch(Stretch::new(position, records, after)),
+            View::UpToDate => Following::UpToDate,
+            View::Elsewhere => Following::Elsewhere,
+        }
+    }
+
     /// Somebody holds the room now.
     pub(crate) fn enter(&self) {
         self.users.fetch_add(1, Ordering::AcqRel);
@@ -432,6 +464,10 @@ impl Drop for Room {
     fn drop(&mut self) {
         self.node.tail_bytes.fetch_sub(self.tail_bytes(), Ordering::Relaxed);
     }
+}
+
+fn bytes_of(records: &[Bytes]) -> usize {
+    records.iter().map(Bytes::len).sum()
 }
 
 type RoomPresence = Mutex<Presence<Attachment>>;

@@ -4,8 +4,10 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -14,7 +16,7 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use inkrelay_protocol::draw::{BatchError, Drawer, Refusal, check_batch};
 use inkrelay_protocol::limits::{DrawLimits, SAFE_INTEGER_MAX};
 use inkrelay_protocol::msgpack::Reader;
-use inkrelay_protocol::{ClientId, ErrorCode, Identity, Position, Record, Role, RoomId, SessionLimits};
+use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, SessionLimits};
 use tokio::sync::{oneshot, watch};
 
 use crate::access::{Origins, Tickets};
@@ -22,7 +24,7 @@ use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::random;
 use crate::room::{ANSWER_TIME, Answer, NotStored, Room};
-use crate::store::{Batch, StoreError, Stored};
+use crate::store::{Batch, StoreError};
 
 /// After which a client that came too early tries again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -176,7 +178,7 @@ impl Draining {
     }
 }
 
-/// Draws that were checked, on their way to the store.
+/// Draws that were checked, on their way to the store. It waits as long as it takes; see [`Submitted::answer`].
 pub struct Submitted(oneshot::Receiver<Answer>);
 
 impl Submitted {
@@ -184,11 +186,16 @@ impl Submitted {
     ///
     /// # Errors
     /// Why the batch is not, or may not be, stored.
-    pub async fn answer(self) -> Result<(Stored, Position), NotStored> {
-        match tokio::time::timeout(ANSWER_TIME, self.0).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(_) => Err(NotStored::Unknown),
-        }
+    pub async fn answer(self) -> Answer {
+        tokio::time::timeout(ANSWER_TIME, self).await.unwrap_or(Err(NotStored::Unknown))
+    }
+}
+
+impl Future for Submitted {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or(Err(NotStored::Unknown)))
     }
 }
 

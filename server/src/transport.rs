@@ -16,7 +16,7 @@ mod websocket;
 
 pub use board::is_built as has_board;
 pub use listener::{Server, listen};
-pub use websocket::configure as configure_websocket;
+pub use websocket::echo;
 
 use std::sync::Arc;
 

@@ -3,32 +3,22 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-use std::time::SystemTime;
 
-use crate::compare::picture::{Bar, Picture, median};
-use crate::compare::plan::{FAILED, FLOOR, Kind, RESULT, Task};
+use crate::compare::picture::{Bar, Picture};
+use crate::compare::plan::{FLOOR, Kind, Run};
+use crate::measure::watcher::ProcessWhole;
 use crate::messaging::{Cost, Row, Table};
 use crate::report::Report;
-use crate::report::markdown::table;
-use crate::report::summary::number;
+use crate::report::markdown::{cell, table};
+use crate::report::summary::median;
 use crate::run::Failure;
+use crate::tasks::RESULT;
+use crate::versions::{today, versions};
 
 /// What the page is called.
 pub(super) const FILE: &str = "COMPARISON.md";
 /// The folder of its pictures, beside it.
 const PICTURES: &str = "comparison";
-/// Debian's packages that take part.
-const PACKAGES: [&str; 7] = [
-    "redis-server",
-    "erlang-base",
-    "erlang-mochiweb",
-    "erlang-redis-client",
-    "nginx",
-    "libnginx-mod-nchan",
-    "openjdk-17-jdk-headless",
-];
-
 /// One server under one scenario.
 struct Entry {
     server: &'static str,
@@ -44,7 +34,7 @@ const US_PER_MS: f64 = 1000.0;
 fn own_cpu_s(report: &Report, is_redis: bool) -> f64 {
     let others = report.processes.iter().filter(|process| process.name != "generator");
     let chosen = others.filter(|process| process.name.starts_with("redis") == is_redis);
-    chosen.map(|process| process.user_s + process.system_s).sum()
+    chosen.map(ProcessWhole::cpu).sum()
 }
 
 fn per(total: f64, count: u64) -> f64 {
@@ -129,15 +119,6 @@ fn what(kind: Kind) -> &'static str {
     }
 }
 
-/// Median, and the range of all runs where it is wider than the number tells.
-fn cell(values: &[f64]) -> String {
-    let Some(middle) = median(values) else { return "no result".to_owned() };
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let (low, middle, high) = (number(low), number(middle), number(high));
-    if low == high { middle } else { format!("{middle} ({low}–{high})") }
-}
-
 fn promises(entry: &Entry) -> String {
     let mut broken: Vec<String> = Vec::new();
     for report in &entry.reports {
@@ -151,18 +132,17 @@ fn promises(entry: &Entry) -> String {
     if broken.is_empty() { "kept".to_owned() } else { broken.join("; ").replace('|', "/") }
 }
 
-fn entries(kind: Kind, results: &Path, tasks: &[Task]) -> Vec<Entry> {
+fn entries(kind: Kind, results: &Path, runs: &[Run]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    for task in tasks.iter().filter(|task| task.kind == kind) {
-        let place = entries.iter().position(|entry| entry.server == task.server);
+    for run in runs.iter().filter(|run| run.kind == kind) {
+        let place = entries.iter().position(|entry| entry.server == run.server);
         let place = place.unwrap_or_else(|| {
-            entries.push(Entry { server: task.server, reports: Vec::new(), failures: Vec::new() });
+            entries.push(Entry { server: run.server, reports: Vec::new(), failures: Vec::new() });
             entries.len() - 1
         });
-        let folder = task.folder(results);
-        match Report::read(&folder.join(RESULT)) {
+        match run.task.report(results) {
             Ok(report) => entries[place].reports.push(report),
-            Err(why) => entries[place].failures.push(fs::read_to_string(folder.join(FAILED)).unwrap_or(why)),
+            Err(why) => entries[place].failures.push(why),
         }
     }
     entries
@@ -230,46 +210,10 @@ fn messaging(tables: &[Table]) -> (String, Picture) {
     (middle.text(), Picture { title, is_logarithmic, bars })
 }
 
-fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
-    let output =
-        Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().next().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned)
-}
-
-/// What npm installs, from the files that pin it.
-fn npm_versions() -> Vec<String> {
-    let mut versions = Vec::new();
-    for baseline in ["node-json", "socketio"] {
-        let file = format!("load-generator/baselines/{baseline}/package.json");
-        let text = fs::read(file).unwrap_or_default();
-        let package: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-        let pinned = package["dependencies"].as_object().into_iter().flatten();
-        versions.extend(pinned.filter_map(|(name, version)| Some(format!("{name} {}", version.as_str()?))));
-    }
-    versions.sort();
-    versions.dedup();
-    versions
-}
-
-fn versions() -> Vec<String> {
-    let commit = first_line("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_default();
-    let mut versions = vec![format!("inkrelay {} {commit}", env!("CARGO_PKG_VERSION")).trim_end().to_owned()];
-    versions.extend(first_line("uname", &["-sr"]));
-    versions.extend(first_line("node", &["--version"]).map(|version| format!("Node.js {version}")));
-    versions.extend(npm_versions());
-    let show = ["--show", "--showformat", "${Package} ${Version}\\n"];
-    for package in PACKAGES {
-        versions.extend(first_line("dpkg-query", &[&show[..], &[package]].concat()));
-    }
-    versions
-}
-
 /// Writes the page and its pictures into a folder.
-pub(super) fn write(out: &Path, results: &Path, tasks: &[Task], quick: bool) -> Result<(), Failure> {
+pub(super) fn write(out: &Path, results: &Path, runs: &[Run], quick: bool) -> Result<(), Failure> {
     fs::create_dir_all(out.join(PICTURES))?;
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let rounds = tasks.iter().map(|task| task.round).max().unwrap_or(0);
+    let rounds = runs.iter().map(|run| run.round).max().unwrap_or(0);
     let mut page = String::from(
         "# Comparison\n\nInkrelay and what people would use instead, under the same loads, with the same checks of every \
          record. `make compare` measures it anew; `load-generator/baselines/README.md` says what each of the others stands \
@@ -282,12 +226,13 @@ pub(super) fn write(out: &Path, results: &Path, tasks: &[Task], quick: bool) -> 
     let mut body = String::new();
     for kind in Kind::ALL {
         let (text, picture) = if kind == Kind::Messaging {
-            let done = tasks.iter().filter(|task| task.kind == kind);
-            let read =
-                |task: &Task| serde_json::from_slice(&fs::read(task.folder(results).join(RESULT)).ok()?).ok();
+            let done = runs.iter().filter(|run| run.kind == kind);
+            let read = |run: &Run| {
+                serde_json::from_slice(&fs::read(results.join(&run.task.folder).join(RESULT)).ok()?).ok()
+            };
             messaging(&done.filter_map(read).collect::<Vec<Table>>())
         } else {
-            let entries = entries(kind, results, tasks);
+            let entries = entries(kind, results, runs);
             let reports = || entries.iter().flat_map(|entry| &entry.reports);
             machine = machine.or_else(|| reports().next().map(|report| report.machine.clone()));
             section(kind, &entries)
@@ -308,7 +253,7 @@ pub(super) fn write(out: &Path, results: &Path, tasks: &[Task], quick: bool) -> 
          median of {rounds} interleaved runs, with the lowest and the highest in brackets; times count from when a draw was \
          due. CPU is user and system time. Memory is resident memory; what \
          nginx's workers share is counted for each of them.\n\nVersions: {}.",
-        now.split('T').next().unwrap_or_default(),
+        today(),
         machine.unwrap_or_else(|| "unknown".to_owned()),
         versions().join(", ")
     );
@@ -321,20 +266,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_has_the_median_and_the_range() {
-        assert_eq!(cell(&[2.0, 1.0, 3.0]), "2 (1–3)");
-        assert_eq!(cell(&[2.0, 2.0]), "2");
-        assert_eq!(cell(&[]), "no result");
-    }
-
-    #[test]
     fn a_page_is_written_also_of_what_failed() {
         let (results, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let tasks = crate::compare::plan::tasks(1, true);
-        let folder = tasks[0].folder(results.path());
+        let runs = crate::compare::plan::runs(1, true);
+        let folder = results.path().join(&runs[0].task.folder);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(RESULT), serde_json::to_vec(&Report::default()).unwrap()).unwrap();
-        write(out.path(), results.path(), &tasks, true).unwrap();
+        write(out.path(), results.path(), &runs, true).unwrap();
         let page = fs::read_to_string(out.path().join(FILE)).unwrap();
         assert!(page.contains("## messaging") && page.contains("failed: "), "{page}");
         assert!(out.path().join(PICTURES).join("rooms.svg").exists());

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::report::chart::escape;
-use crate::report::summary::number;
+use crate::report::summary::{median, number};
 
 const WIDTH: f64 = 790.0;
 /// Where bars begin: names stand before it.
@@ -26,13 +26,6 @@ pub(super) struct Picture {
     pub(super) title: &'static str,
     pub(super) is_logarithmic: bool,
     pub(super) bars: Vec<Bar>,
-}
-
-/// The middle one; of an even number, the higher of the two.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
 }
 
 impl Picture {
@@ -108,11 +101,5 @@ mod tests {
         }
         let svg = Picture { title: "nothing", is_logarithmic: true, bars: vec![bar("none", &[])] }.svg();
         assert!(svg.contains("no result"));
-    }
-
-    #[test]
-    fn the_median_is_the_middle_one() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[]), None);
     }
 }

@@ -1,12 +1,6 @@
 //! Which runs a comparison has: scenarios, servers and sizes that fit two cores.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-
-/// What a run leaves behind.
-pub(super) const RESULT: &str = "report.json";
-/// What one leaves behind that has no result: why.
-pub(super) const FAILED: &str = "failed.txt";
+use crate::tasks::{Task, baseline, spawn, words};
 
 /// Scenarios in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,61 +83,24 @@ impl Kind {
 pub(super) const FLOOR: &str = "the floor: a bare loop";
 const EMPTY_POLL: &str = "--path /rooms/churn/draws?wait=0";
 
-fn words(text: &str) -> Vec<String> {
-    text.split(' ').map(str::to_owned).collect()
-}
-
 fn own(store: &str, transport: &str) -> Vec<String> {
     words(&format!("--store {store} --transport {transport}"))
 }
 
-fn baseline(name: &str, transport: &str, has_redis: bool) -> Vec<String> {
-    spawn(name, has_redis, &format!("--target {name} --transport {transport}"))
-}
-
-fn spawn(name: &str, has_redis: bool, options: &str) -> Vec<String> {
-    let redis = if has_redis { " --redis {redis}" } else { "" };
-    let command = format!("load-generator/baselines/{name}/start --port {{port}}{redis}");
-    [words(options), vec!["--spawn".to_owned(), command]].concat()
-}
-
 /// One run.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub(super) struct Run {
     pub(super) kind: Kind,
     /// Which server, in the page's words.
     pub(super) server: &'static str,
     pub(super) round: usize,
-    pub(super) arguments: Vec<String>,
-}
-
-impl fmt::Display for Task {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "round {}, {}, {}", self.round, self.kind.name(), self.server)
-    }
-}
-
-impl Task {
-    /// Where its results are.
-    pub(super) fn folder(&self, results: &Path) -> PathBuf {
-        let server = self.server.replace(|char: char| !char.is_ascii_alphanumeric(), "-");
-        results.join(format!("{}-{server}-{}", self.kind.name(), self.round))
-    }
-
-    /// What `--out` is to be: a folder, or a file where there is no page.
-    pub(super) fn output(&self, folder: &Path) -> PathBuf {
-        if self.kind == Kind::Messaging { folder.join(RESULT) } else { folder.to_owned() }
-    }
-
-    pub(super) fn is_done(&self, results: &Path) -> bool {
-        let folder = self.folder(results);
-        folder.join(RESULT).exists() || folder.join(FAILED).exists()
-    }
+    pub(super) task: Task,
 }
 
 /// All runs in their order: each round runs all of them, and begins with another server.
-pub(super) fn tasks(rounds: usize, quick: bool) -> Vec<Task> {
-    let mut tasks = Vec::new();
+pub(super) fn runs(rounds: usize, quick: bool) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let is_other = |char: char| !char.is_ascii_alphanumeric();
     for round in 1..=rounds {
         for kind in Kind::ALL {
             let mut servers = kind.servers();
@@ -151,12 +108,18 @@ pub(super) fn tasks(rounds: usize, quick: bool) -> Vec<Task> {
             servers.rotate_left(first);
             for (server, options) in servers {
                 let scenario = if server == FLOOR { "floor" } else { kind.name() };
-                let arguments = [words(scenario), words(kind.load(quick)), options].concat();
-                tasks.push(Task { kind, server, round, arguments });
+                let name = kind.name();
+                let task = Task {
+                    name: format!("round {round}, {name}, {server}"),
+                    folder: format!("{name}-{}-{round}", server.replace(is_other, "-")),
+                    arguments: [words(scenario), words(kind.load(quick)), options].concat(),
+                    writes_file: kind == Kind::Messaging,
+                };
+                runs.push(Run { kind, server, round, task });
             }
         }
     }
-    tasks
+    runs
 }
 
 #[cfg(test)]
@@ -167,13 +130,13 @@ mod tests {
 
     #[test]
     fn rounds_are_interleaved_and_no_two_runs_share_a_folder() {
-        let tasks = tasks(3, false);
-        assert!(tasks.windows(2).all(|pair| pair[0].round <= pair[1].round));
-        let folders: BTreeSet<PathBuf> = tasks.iter().map(|task| task.folder(Path::new("x"))).collect();
-        assert_eq!(folders.len(), tasks.len());
+        let runs = runs(3, false);
+        assert!(runs.windows(2).all(|pair| pair[0].round <= pair[1].round));
+        let folders: BTreeSet<&str> = runs.iter().map(|run| run.task.folder.as_str()).collect();
+        assert_eq!(folders.len(), runs.len());
         let firsts: BTreeSet<&str> = (1..=3)
-            .filter_map(|round| tasks.iter().find(|task| task.round == round && task.kind == Kind::Fanout))
-            .map(|task| task.server)
+            .filter_map(|round| runs.iter().find(|run| run.round == round && run.kind == Kind::Fanout))
+            .map(|run| run.server)
             .collect();
         assert_eq!(firsts.len(), 3);
     }

@@ -119,6 +119,8 @@ pub struct Checker {
     writers: Range<u16>,
     /// The newest number of each writer.
     newest: Vec<u32>,
+    /// What each writer had sent when it was last looked up.
+    sent: Vec<u32>,
     /// Numbers below the newest that have not come: by writer and number, with the seq before the hole.
     holes: BTreeMap<(u16, u32), Option<u64>>,
     /// What is refused by the ledger now may have been unknown when it came.
@@ -132,12 +134,14 @@ impl Checker {
     /// For a reader from the start of a room that these writers draw in. `reader` names it in reports.
     pub fn new(reader: String, room: String, ledger: Arc<Ledger>, writers: Range<u16>) -> Self {
         let newest = vec![0; writers.len()];
+        let sent = newest.clone();
         Self {
             reader,
             room,
             ledger,
             writers,
             newest,
+            sent,
             holes: BTreeMap::new(),
             came: None,
             seq: 0,
@@ -183,7 +187,12 @@ impl Checker {
             );
             return None;
         };
-        if mark.number == 0 || mark.number > self.ledger.sent(writer) {
+        // What was sent only grows: the ledger is asked again when it did.
+        let sent = &mut self.sent[usize::from(writer - self.writers.start)];
+        if mark.number > *sent {
+            *sent = self.ledger.sent(writer);
+        }
+        if mark.number == 0 || mark.number > *sent {
             self.breach(
                 Breach::Foreign,
                 arrived.seq,
@@ -271,7 +280,7 @@ mod tests {
         let ink = ink::handwriting();
         let mut draws = Vec::new();
         for due_us in 0..5 {
-            let number = answers.sending(due_us);
+            let number = answers.sending(due_us, 1);
             let mut draw = Vec::new();
             ink[0].mark(Mark { writer: answers.writer_id(), number, due_us }, &mut draw);
             draws.push(draw);
@@ -307,7 +316,7 @@ mod tests {
     fn what_is_unknown_may_come_or_not_and_what_is_refused_may_not() {
         let mut room = room();
         for due_us in 5..7 {
-            let number = room.answers.sending(due_us);
+            let number = room.answers.sending(due_us, 1);
             let mut draw = Vec::new();
             ink::handwriting()[1].mark(Mark { writer: room.answers.writer_id(), number, due_us }, &mut draw);
             room.draws.push(draw);

@@ -114,14 +114,15 @@ impl Answers {
         Self { ledger, writer, recorder, clock }
     }
 
-    /// Called by scenarios right before [`crate::target::Drawer::draw`]; unknown until answered. Returns the
-    /// draw's number.
-    pub fn sending(&self, due_us: u64) -> u32 {
+    /// Called by scenarios right before [`crate::target::Drawer::draw_batch`] with that many draws; unknown until
+    /// answered. Returns the number of the first.
+    pub fn sending(&self, due_us: u64, draws: usize) -> u32 {
         let mut writer = self.ledger.writer(self.writer);
-        writer.outcomes.push(Outcome::Unknown);
-        writer.due_us.push(due_us);
-        writer.tally.sent += 1;
-        u32::try_from(writer.outcomes.len()).unwrap_or(u32::MAX)
+        let before = writer.outcomes.len();
+        writer.outcomes.resize(before + draws, Outcome::Unknown);
+        writer.due_us.resize(before + draws, due_us);
+        writer.tally.sent += draws as u64;
+        u32::try_from(before + 1).unwrap_or(u32::MAX)
     }
 
     /// Called by drawers when the answer is there. Only the first answer counts.

@@ -24,6 +24,8 @@ const PEN_HZ: u64 = 60;
 pub enum Pace {
     /// One every so many nanoseconds.
     Steady {
+        /// Before the first.
+        phase_ns: u64,
         /// Between two.
         interval_ns: u64,
         /// How many in all.
@@ -33,6 +35,15 @@ pub enum Pace {
     Max {
         /// How many in all.
         count: u64,
+    },
+    /// As fast as answers allow, with more than one on its way. All of a batch are due when it is taken.
+    Flood {
+        /// Draws without an answer at most.
+        window: usize,
+        /// Draws that are handed over together, as soon as the window has room for all of them.
+        batch: usize,
+        /// For how long.
+        seconds: u64,
     },
     /// As a person draws: strokes of half a second to two, with 60 draws a second, and pauses between them.
     Person {
@@ -46,16 +57,33 @@ pub enum Pace {
 impl Pace {
     /// At a rate of draws a second.
     pub fn steady(per_second: f64, count: u64) -> Self {
-        Self::Steady { interval_ns: (1e9 / per_second.max(1e-6)) as u64, count }
+        Self::Steady { phase_ns: 0, interval_ns: (1e9 / per_second.max(1e-6)) as u64, count }
     }
 
-    /// About how many draws it has in all.
+    /// At a rate of draws a second, the first of them anywhere in the first interval: other numbers begin at other
+    /// times.
+    pub fn steady_from(seed: u64, per_second: f64, count: u64) -> Self {
+        let interval_ns = (1e9 / per_second.max(1e-6)) as u64;
+        Self::Steady { phase_ns: between(&mut seed.clone(), 0, interval_ns.max(1)), interval_ns, count }
+    }
+
+    /// About how many draws it has in all; 0 where that shows only at the end.
     pub fn count(&self) -> u64 {
         match self {
             Self::Steady { count, .. } | Self::Max { count } => *count,
+            Self::Flood { .. } => 0,
             Self::Person { .. } => Due::new(self.clone()).count() as u64,
         }
     }
+}
+
+/// Splitmix64 (Steele, Lea and Flood 2014): the same run again has the same times.
+fn between(random: &mut u64, low: u64, high: u64) -> u64 {
+    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *random;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    low + (z ^ (z >> 31)) % (high - low)
 }
 
 /// The moments of a pace, in microseconds from its start; none for one that has no schedule.
@@ -73,19 +101,10 @@ impl Due {
         let random = if let Pace::Person { seed, .. } = pace { seed } else { 0 };
         let mut due = Self { pace, next: 0, at_ns: 0, stroke_left: 0, random };
         if let Pace::Person { .. } = due.pace {
-            due.at_ns = due.between(0, 2_000) * 1_000_000;
-            due.stroke_left = due.between(30, 120);
+            due.at_ns = between(&mut due.random, 0, 2_000) * 1_000_000;
+            due.stroke_left = between(&mut due.random, 30, 120);
         }
         due
-    }
-
-    /// Splitmix64 (Steele, Lea and Flood 2014): the same run again has the same pauses.
-    fn between(&mut self, low: u64, high: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        low + (z ^ (z >> 31)) % (high - low)
     }
 }
 
@@ -94,11 +113,12 @@ impl Iterator for Due {
 
     fn next(&mut self) -> Option<u64> {
         match self.pace {
-            Pace::Max { .. } => None,
-            Pace::Steady { interval_ns, count } => {
+            Pace::Max { .. } | Pace::Flood { .. } => None,
+            Pace::Steady { phase_ns, interval_ns, count } => {
                 let index = self.next;
                 self.next += 1;
-                (index < count).then(|| (u128::from(index) * u128::from(interval_ns) / 1000) as u64)
+                let at_ns = u128::from(phase_ns) + u128::from(index) * u128::from(interval_ns);
+                (index < count).then_some((at_ns / 1000) as u64)
             }
             Pace::Person { seconds, .. } => {
                 let due = self.at_ns / 1000;
@@ -106,8 +126,8 @@ impl Iterator for Due {
                     self.stroke_left -= 1;
                     self.at_ns += 1_000_000_000 / PEN_HZ;
                 } else {
-                    self.at_ns += self.between(300, 3_000) * 1_000_000;
-                    self.stroke_left = self.between(30, 120);
+                    self.at_ns += between(&mut self.random, 300, 3_000) * 1_000_000;
+                    self.stroke_left = between(&mut self.random, 30, 120);
                 }
                 (due < seconds * 1_000_000).then_some(due)
             }
@@ -122,6 +142,8 @@ pub struct Lane {
     due: Mutex<VecDeque<u64>>,
     released: Semaphore,
     taken: AtomicU64,
+    /// When a flood ends, in the clock's microseconds.
+    until_us: AtomicU64,
     stopped: Arc<AtomicBool>,
 }
 
@@ -131,8 +153,14 @@ impl Lane {
         if self.stopped.load(Ordering::Relaxed) {
             return None;
         }
-        if let Pace::Max { count } = self.pace {
-            return (self.taken.fetch_add(1, Ordering::Relaxed) < count).then(|| clock.now_us());
+        match self.pace {
+            Pace::Max { count } => {
+                return (self.taken.fetch_add(1, Ordering::Relaxed) < count).then(|| clock.now_us());
+            }
+            Pace::Flood { .. } => {
+                return Some(clock.now_us()).filter(|now_us| *now_us < self.until_us.load(Ordering::Relaxed));
+            }
+            Pace::Steady { .. } | Pace::Person { .. } => {}
         }
         self.released.acquire().await.ok()?.forget();
         if self.stopped.load(Ordering::Relaxed) {
@@ -141,9 +169,18 @@ impl Lane {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Whether there is no schedule: then the next draw waits for the answer to the last.
-    pub const fn is_as_fast_as_answered(&self) -> bool {
-        matches!(self.pace, Pace::Max { .. })
+    /// Draws that are handed over together.
+    pub fn batch(&self) -> usize {
+        if let Pace::Flood { window, batch, .. } = self.pace { batch.clamp(1, window.max(1)) } else { 1 }
+    }
+
+    /// How many draws may be unanswered when the next are handed over; none where a schedule tells.
+    pub fn unanswered_max(&self) -> Option<usize> {
+        match self.pace {
+            Pace::Max { .. } => Some(0),
+            Pace::Flood { window, .. } => Some(window.max(1) - self.batch()),
+            Pace::Steady { .. } | Pace::Person { .. } => None,
+        }
     }
 
     /// Drawers that share a lane at most; each is woken once at its end.
@@ -168,6 +205,7 @@ impl Lanes {
                 due: Mutex::default(),
                 released: Semaphore::new(0),
                 taken: AtomicU64::new(0),
+                until_us: AtomicU64::new(0),
                 stopped: stopped.clone(),
             })
         };
@@ -179,6 +217,11 @@ impl Lanes {
     /// # Errors
     /// When the system has no thread for it.
     pub fn start(&self, clock: Clock, begin_us: u64) -> std::io::Result<()> {
+        for lane in &self.lanes {
+            if let Pace::Flood { seconds, .. } = lane.pace {
+                lane.until_us.store(begin_us + seconds * 1_000_000, Ordering::Relaxed);
+            }
+        }
         let (lanes, stopped) = (self.lanes.clone(), self.stopped.clone());
         let work = move || release(&lanes, &stopped, clock, begin_us);
         std::thread::Builder::new().name("pacer".to_owned()).spawn(work).map(drop)
@@ -242,12 +285,40 @@ mod tests {
     }
 
     #[test]
+    fn steady_people_are_not_in_lockstep() {
+        let first = |seed| Due::new(Pace::steady_from(seed, 30.0, 90)).next().unwrap();
+        let firsts: Vec<u64> = (0..400).map(first).collect();
+        assert!(firsts.iter().all(|first| *first < 33_334));
+        for tenth in 0..10 {
+            let in_it = firsts.iter().filter(|first| **first / 3_334 == tenth).count();
+            assert!((20..60).contains(&in_it), "{in_it} of 400 begin in tenth {tenth} of the interval");
+        }
+        assert_eq!(first(7), first(7));
+        let due: Vec<u64> = Due::new(Pace::steady_from(7, 30.0, 90)).collect();
+        assert_eq!((due.len(), (due[89] - due[0]) / 1000), (90, 2966));
+    }
+
+    #[test]
     fn a_person_draws_and_pauses() {
         let due: Vec<u64> = Due::new(Pace::Person { seed: 7, seconds: 60 }).collect();
         assert!(due.is_sorted());
         let pauses = due.windows(2).filter(|pair| pair[1] - pair[0] > 250_000).count();
         assert!((10..60).contains(&pauses), "{pauses} pauses in a minute");
         assert!((600..3000).contains(&due.len()), "{} draws in a minute", due.len());
+    }
+
+    #[tokio::test]
+    async fn a_flood_ends_with_its_time_and_leaves_room_for_a_batch() {
+        let flood = |window, batch| Pace::Flood { window, batch, seconds: 0 };
+        let lanes = Lanes::new(vec![flood(4096, 100), flood(1, 100), flood(0, 0), Pace::Max { count: 1 }]);
+        let of = |index: usize| (lanes.lanes[index].batch(), lanes.lanes[index].unanswered_max());
+        assert_eq!(
+            [of(0), of(1), of(2), of(3)],
+            [(100, Some(3996)), (1, Some(0)), (1, Some(0)), (1, Some(0))]
+        );
+        let clock = Clock::start();
+        lanes.start(clock, clock.now_us()).unwrap();
+        assert_eq!(lanes.lanes[0].next(clock).await, None);
     }
 
     #[tokio::test]

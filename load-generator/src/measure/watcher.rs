@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Linux counts CPU time in hundredths of a second there, on every architecture (USER_HZ).
+/// Linux counts user and kernel time in hundredths of a second there, on every architecture (USER_HZ).
 const TICK_MS: u64 = 10;
+const NS_PER_MS: u64 = 1_000_000;
 
 /// One process in one second. Times are of that second.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -13,6 +14,9 @@ pub struct ProcessSecond {
     pub user_ms: u64,
     /// CPU time in the kernel, milliseconds.
     pub system_ms: u64,
+    /// All CPU time, microseconds: finer than the two above, which are counted in steps of 10 ms.
+    #[serde(default)]
+    pub cpu_us: u64,
     /// Resident memory, KiB.
     pub rss_kib: u64,
     /// Context switches, voluntary and involuntary.
@@ -34,6 +38,12 @@ pub struct ProcessWhole {
     pub user_s: f64,
     /// CPU seconds in the kernel.
     pub system_s: f64,
+    /// All CPU seconds, to the microsecond: finer than the two above.
+    #[serde(default)]
+    pub cpu_s: f64,
+    /// Its threads at the end.
+    #[serde(default)]
+    pub threads: Vec<ThreadWhole>,
     /// Resident memory at the start, KiB.
     pub rss_first_kib: u64,
     /// Resident memory at the end, KiB.
@@ -42,6 +52,38 @@ pub struct ProcessWhole {
     pub rss_peak_kib: u64,
     /// Context switches, voluntary and involuntary.
     pub switches: (u64, u64),
+}
+
+/// One thread over a whole run.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ThreadWhole {
+    /// Its name, of 15 characters at most.
+    pub name: String,
+    /// Its id.
+    pub id: u32,
+    /// CPU seconds.
+    pub cpu_s: f64,
+}
+
+impl ProcessWhole {
+    /// All CPU seconds, as fine as they are known: reports of earlier versions have the two parts alone.
+    pub fn cpu(&self) -> f64 {
+        if self.cpu_s > 0.0 { self.cpu_s } else { self.user_s + self.system_s }
+    }
+
+    /// The share of the busiest worker in what the two busiest did: 0.5 where they did the same, 1 where one did all.
+    /// Workers are the threads of one name that did most together; none where no two threads share a name.
+    pub fn busiest_share(&self) -> Option<f64> {
+        let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for thread in &self.threads {
+            groups.entry(&thread.name).or_default().push(thread.cpu_s);
+        }
+        let sum = |group: &Vec<f64>| group.iter().sum::<f64>();
+        let shared = groups.into_values().filter(|group| group.len() > 1);
+        let mut workers = shared.max_by(|one, other| sum(one).total_cmp(&sum(other)))?;
+        workers.sort_by(|one, other| other.total_cmp(one));
+        Some(workers[0] / (workers[0] + workers[1]).max(1e-9))
+    }
 }
 
 /// One core in one second, in hundredths.
@@ -60,10 +102,18 @@ pub struct CoreSecond {
 struct Usage {
     user_ms: u64,
     system_ms: u64,
+    cpu_ns: u64,
     rss_kib: u64,
     peak_kib: u64,
     switches: (u64, u64),
-    threads: BTreeMap<String, u64>,
+    threads: BTreeMap<u32, Thread>,
+}
+
+/// What a thread had used.
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    name: String,
+    cpu_ns: u64,
 }
 
 #[derive(Debug)]
@@ -72,8 +122,53 @@ struct Watched {
     pid: u32,
     first: Usage,
     last: Usage,
+    /// What threads that ended had used when they were last seen.
+    ended_ns: u64,
     /// Open files that are no sockets; counted once, since looking at each of thousands costs more than it tells.
     other_files: u64,
+}
+
+impl Watched {
+    fn new(name: String, pid: u32) -> Option<Self> {
+        let mut first = usage(pid)?;
+        // Others ended before.
+        let ended_ns = first.cpu_ns.saturating_sub(threads_ns(&first));
+        first.cpu_ns = ended_ns + threads_ns(&first);
+        let other_files = files(pid) - sockets(pid).min(files(pid));
+        Some(Self { name, pid, last: first.clone(), first, ended_ns, other_files })
+    }
+
+    /// Looks again, and returns what was before and is now.
+    fn look(&mut self) -> Option<(Usage, &Usage)> {
+        let now = usage(self.pid)?;
+        let before = std::mem::replace(&mut self.last, now);
+        self.ended_ns += ended_ns(&before.threads, &self.last.threads);
+        // Threads that came and went between two looks are known to the process alone.
+        let sum = self.ended_ns + threads_ns(&self.last);
+        self.last.cpu_ns = sum.max(self.last.cpu_ns).max(before.cpu_ns);
+        // One that has ended has no memory any more, but had.
+        self.last.peak_kib = self.last.peak_kib.max(before.peak_kib);
+        Some((before, &self.last))
+    }
+}
+
+fn threads_ns(usage: &Usage) -> u64 {
+    usage.threads.values().map(|thread| thread.cpu_ns).sum()
+}
+
+/// What threads had used that are there no more. One that has used less than before is another with the same id.
+fn ended_ns(before: &BTreeMap<u32, Thread>, now: &BTreeMap<u32, Thread>) -> u64 {
+    let has_ended = |(id, thread): &(&u32, &Thread)| now.get(id).is_none_or(|now| now.cpu_ns < thread.cpu_ns);
+    before.iter().filter(has_ended).map(|(_, thread)| thread.cpu_ns).sum()
+}
+
+/// What each thread used between two moments, in nanoseconds.
+fn used_ns<'u>(before: &'u Usage, now: &'u Usage) -> impl Iterator<Item = (u32, &'u str, u64)> {
+    now.threads.iter().map(|(id, thread)| {
+        let before = before.threads.get(id).map_or(0, |thread| thread.cpu_ns);
+        let used = thread.cpu_ns.checked_sub(before).unwrap_or(thread.cpu_ns);
+        (*id, thread.name.as_str(), used)
+    })
 }
 
 /// Watches some processes and all cores.
@@ -89,11 +184,8 @@ impl Watcher {
         let mut watcher = Self { watched: Vec::new(), cores: cores() };
         let mut unreadable = Vec::new();
         for (name, pid) in processes {
-            match usage(pid) {
-                Some(first) => {
-                    let other_files = files(pid) - sockets(pid).min(files(pid));
-                    watcher.watched.push(Watched { name, pid, last: first.clone(), first, other_files });
-                }
+            match Watched::new(name.clone(), pid) {
+                Some(watched) => watcher.watched.push(watched),
                 None => unreadable.push(format!("{name} ({pid})")),
             }
         }
@@ -103,22 +195,25 @@ impl Watcher {
     /// What was used since the last call: by each process, in the order of [`Watcher::whole`], and by each core.
     pub fn second(&mut self) -> (Vec<ProcessSecond>, Vec<CoreSecond>) {
         let processes = self.watched.iter_mut().map(|watched| {
-            let Some(now) = usage(watched.pid) else { return ProcessSecond::default() };
-            let before = std::mem::replace(&mut watched.last, now.clone());
+            let open = files(watched.pid).saturating_sub(watched.other_files);
+            let Some((before, now)) = watched.look() else { return ProcessSecond::default() };
             let since = |now: u64, before: u64| now.saturating_sub(before);
-            let thread = |(name, ms): (&String, &u64)| {
-                (name.clone(), since(*ms, before.threads.get(name).copied().unwrap_or(0)))
-            };
+            let mut names: BTreeMap<&str, u64> = BTreeMap::new();
+            for (_, name, ns) in used_ns(&before, now) {
+                *names.entry(name).or_default() += ns;
+            }
+            let in_ms = |(name, ns): (&str, u64)| (name.to_owned(), (ns + NS_PER_MS / 2) / NS_PER_MS);
             ProcessSecond {
                 user_ms: since(now.user_ms, before.user_ms),
                 system_ms: since(now.system_ms, before.system_ms),
+                cpu_us: since(now.cpu_ns, before.cpu_ns) / 1000,
                 rss_kib: now.rss_kib,
                 switches: (
                     since(now.switches.0, before.switches.0),
                     since(now.switches.1, before.switches.1),
                 ),
-                sockets: since(files(watched.pid), watched.other_files),
-                threads: now.threads.iter().map(thread).filter(|(_, ms)| *ms > 0).collect(),
+                sockets: open,
+                threads: names.into_iter().map(in_ms).filter(|(_, ms)| *ms > 0).collect(),
             }
         });
         let processes = processes.collect();
@@ -145,6 +240,10 @@ impl Watcher {
                 pid: watched.pid,
                 user_s: last.user_ms.saturating_sub(first.user_ms) as f64 / 1000.0,
                 system_s: last.system_ms.saturating_sub(first.system_ms) as f64 / 1000.0,
+                cpu_s: last.cpu_ns.saturating_sub(first.cpu_ns) as f64 / 1e9,
+                threads: used_ns(first, last)
+                    .map(|(id, name, ns)| ThreadWhole { name: name.to_owned(), id, cpu_s: ns as f64 / 1e9 })
+                    .collect(),
                 rss_first_kib: first.rss_kib,
                 rss_last_kib: last.rss_kib,
                 rss_peak_kib: last.peak_kib,
@@ -179,15 +278,21 @@ fn usage(pid: u32) -> Option<Usage> {
     let mut usage = Usage {
         user_ms,
         system_ms,
+        cpu_ns: (user_ms + system_ms) * NS_PER_MS,
         rss_kib: field(&status, "VmRSS:"),
         peak_kib: field(&status, "VmHWM:"),
         ..Usage::default()
     };
     for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let Some(id) = task.file_name().to_str().and_then(|id| id.parse().ok()) else { continue };
         let task = task.path().display().to_string();
         // A thread may end between the listing and the reading.
         let Some((name, user_ms, system_ms)) = stat(&format!("{task}/stat")) else { continue };
-        *usage.threads.entry(name).or_default() += user_ms + system_ms;
+        // Without it, for kernels that do not tell, the steps of 10 ms have to do.
+        let precise = fs::read_to_string(format!("{task}/schedstat")).ok();
+        let precise = precise.and_then(|text| text.split(' ').next()?.parse().ok());
+        let cpu_ns = precise.unwrap_or((user_ms + system_ms) * NS_PER_MS);
+        usage.threads.insert(id, Thread { name, cpu_ns });
         let status = fs::read_to_string(format!("{task}/status")).unwrap_or_default();
         usage.switches.0 += field(&status, "voluntary_ctxt_switches:");
         usage.switches.1 += field(&status, "nonvoluntary_ctxt_switches:");
@@ -260,10 +365,58 @@ mod tests {
             let (processes, cores) = watcher.second();
             used += processes[0].user_ms + processes[0].system_ms;
             assert!(processes[0].rss_kib > 0 && !cores.is_empty());
+            assert!(processes[0].cpu_us > 0);
         }
         let whole = &watcher.whole()[0];
         assert!(whole.user_s + whole.system_s > 0.0);
+        // Rounded down each, at the beginning and at the end.
+        assert!((whole.cpu_s - whole.user_s - whole.system_s).abs() < 0.25, "{whole:?}");
         assert!(whole.rss_peak_kib >= whole.rss_first_kib);
         assert!(machine().contains("Linux"));
+    }
+    #[test]
+    fn what_ended_threads_used_stays_used() {
+        let (mut watcher, _) = Watcher::new(vec![("me".into(), std::process::id())]);
+        let cpu_s = |watcher: &mut Watcher| {
+            watcher.second();
+            watcher.whole()[0].cpu_s
+        };
+        let (working, looked) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        let before = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::hint::black_box((0..30_000_000_u64).fold(1, |sum, next| sum ^ next.wrapping_mul(sum)));
+                working.wait();
+                looked.wait();
+            });
+            working.wait();
+            let before = cpu_s(&mut watcher);
+            looked.wait();
+            before
+        });
+        assert!(before > 0.0);
+        assert!(cpu_s(&mut watcher) >= before);
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_is_another_thread() {
+        let threads = |used: &[(u32, u64)]| -> BTreeMap<u32, Thread> {
+            used.iter().map(|(id, cpu_ns)| (*id, Thread { name: "t".into(), cpu_ns: *cpu_ns })).collect()
+        };
+        let before = threads(&[(1, 100), (2, 50), (3, 10)]);
+        assert_eq!(ended_ns(&before, &threads(&[(1, 120), (3, 2), (4, 9)])), 60);
+        assert_eq!(ended_ns(&before, &before), 0);
+    }
+
+    #[test]
+    fn workers_are_told_from_other_threads() {
+        let thread = |(name, cpu_s): &(&str, f64)| ThreadWhole { name: (*name).into(), id: 0, cpu_s: *cpu_s };
+        let share = |threads: &[(&str, f64)]| {
+            let threads = threads.iter().map(thread).collect();
+            ProcessWhole { threads, ..ProcessWhole::default() }.busiest_share()
+        };
+        let shared = [("store", 9.0), ("worker", 1.0), ("worker", 3.0), ("worker", 0.5)];
+        assert_eq!(share(&shared), Some(0.75));
+        assert_eq!(share(&[("worker", 2.0), ("worker", 0.0), ("other", 0.1), ("other", 0.1)]), Some(1.0));
+        assert_eq!(share(&[("node", 2.0), ("other", 1.0)]), None);
     }
 }

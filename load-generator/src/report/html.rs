@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::measure::recorder::Quantiles;
+use crate::measure::watcher::ProcessWhole;
 use crate::report::chart::{Along, Chart, Series, Unit, escape};
 use crate::report::summary::{count, mib, number, time};
 use crate::report::{Report, Second};
@@ -277,7 +278,7 @@ fn tiles(report: &Report) -> String {
         tile(time(answer.max), "to the answer, longest");
     }
     for process in report.processes.iter().filter(|process| process.name != "generator") {
-        let used = process.user_s + process.system_s;
+        let used = process.cpu();
         tile(format!("{used:.2} s"), &format!("CPU of {}", process.name));
         tile(mib(process.rss_peak_kib), &format!("peak memory of {}", process.name));
     }
@@ -302,7 +303,7 @@ fn processes(report: &Report) -> String {
                 process.name.clone(),
                 format!("{:.2} s", process.user_s),
                 format!("{:.2} s", process.system_s),
-                format!("{:.0} %", 100.0 * (process.user_s + process.system_s) / took),
+                format!("{:.0} %", 100.0 * process.cpu() / took),
                 mib(process.rss_first_kib),
                 mib(process.rss_last_kib),
                 mib(process.rss_peak_kib),
@@ -365,7 +366,7 @@ fn compared(reports: &[Report]) -> String {
             let latency = &report.delivery.quantiles;
             let server = report.processes.iter().find(|process| process.name == "server");
             let none = || "–".to_owned();
-            let used = server.map(|process| process.user_s + process.system_s);
+            let used = server.map(ProcessWhole::cpu);
             let each = used.filter(|_| report.delivered > 0).map(|used| used * 1e6 / report.delivered as f64);
             let when = |us: u64| if latency.count > 0 { time(us) } else { none() };
             [

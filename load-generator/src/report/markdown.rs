@@ -1,5 +1,7 @@
 //! Tables that read well in a terminal and are Markdown.
 
+use crate::report::summary::{median, number};
+
 /// Rows of cells, the first row being the head. The first column is left-aligned, the others right.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -31,9 +33,25 @@ pub fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Median of some runs, and the range of all where it is wider than the number tells.
+pub fn cell(values: &[f64]) -> String {
+    let Some(middle) = median(values) else { return "no result".to_owned() };
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (low, middle, high) = (number(low), number(middle), number(high));
+    if low == high { middle } else { format!("{middle} ({low}–{high})") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_has_the_median_and_the_range() {
+        assert_eq!(cell(&[2.0, 1.0, 3.0]), "2 (1–3)");
+        assert_eq!(cell(&[2.0, 2.0]), "2");
+        assert_eq!(cell(&[]), "no result");
+    }
 
     #[test]
     fn columns_stand_below_each_other() {

@@ -43,9 +43,9 @@ pub fn summary(report: &Report) -> String {
         line(format!("  with {}: p99 {}", number(load.round()), time(*us)));
     }
     for process in &report.processes {
-        let cpu = process.user_s + process.system_s;
+        let cpu = process.cpu();
         let each = if report.delivered > 0 && process.name == "server" {
-            format!(", {:.1} µs a delivery", cpu * 1e6 / report.delivered as f64)
+            format!(", {} µs a delivery", number(cpu * 1e6 / report.delivered as f64))
         } else {
             String::new()
         };
@@ -134,6 +134,13 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// The middle one; of an even number, the higher of the two.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
 /// As many digits as say something.
 pub fn number(value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
@@ -149,6 +156,12 @@ pub fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_one() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[]), None);
+    }
 
     #[test]
     fn numbers_read_well() {

@@ -87,6 +87,7 @@ impl Capacity {
                 name: fresh_room("capacity")?,
                 readers: readers.round() as usize,
                 drawing: vec![(pace, 1)],
+                ..Room::default()
             };
             let plan = Plan { scenario: "capacity", rooms: vec![room], storms_s: Vec::new() };
             let report = drive(plan, &setup).await?;
@@ -145,7 +146,7 @@ impl Capacity {
         }
         let server = report.processes.iter().find(|process| process.name == "server");
         let took = report.took_s.max(1e-3);
-        let used = server.map(|server| 100.0 * (server.user_s + server.system_s) / took);
+        let used = server.map(|server| 100.0 * server.cpu() / took);
         let seconds = report.seconds.len().max(1) as f64;
         let cores = report.seconds.iter().map(|second| second.cores.len()).max().unwrap_or(1).max(1) as f64;
         let machine = report.seconds.iter().flat_map(|second| &second.cores);

@@ -33,7 +33,12 @@ impl Load {
 
     pub(super) fn plan(&self, scenario: &'static str) -> Result<Plan, Failure> {
         let pace = Pace::steady(self.rate, (self.rate * self.seconds as f64) as u64);
-        let room = Room { name: fresh_room(scenario)?, readers: self.readers, drawing: vec![(pace, 1)] };
+        let room = Room {
+            name: fresh_room(scenario)?,
+            readers: self.readers,
+            drawing: vec![(pace, 1)],
+            ..Room::default()
+        };
         Ok(Plan { scenario, rooms: vec![room], storms_s: Vec::new() })
     }
 }

@@ -16,6 +16,9 @@ use crate::sampler::{Live, Sampler};
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::target::{Broken, Transport};
 
+/// The figure that tells what a connection costs the server.
+pub const IDLE_KIB: &str = "the server's memory";
+
 /// How long memory may settle before it is read.
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -99,7 +102,7 @@ impl Idle {
         report.figures.push(Figure::new("all of them connected after", connected_s, "s"));
         if let Some(server) = processes.iter().find(|process| process.name == "server") {
             let grown = server.rss_last_kib.saturating_sub(server.rss_first_kib);
-            report.figures.push(Figure::new("the server's memory", each(grown as f64), "KiB a connection"));
+            report.figures.push(Figure::new(IDLE_KIB, each(grown as f64), "KiB a connection"));
         }
         let kernel = kernel_after.saturating_sub(kernel_before);
         report.figures.push(Figure::new(

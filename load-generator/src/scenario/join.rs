@@ -62,6 +62,7 @@ impl Join {
             name: room.clone(),
             readers: 0,
             drawing: vec![(Pace::Max { count: self.records }, FILLERS)],
+            ..Room::default()
         };
         let filled =
             drive(Plan { scenario: "join", rooms: vec![filling], storms_s: Vec::new() }, &setup).await?;

@@ -73,8 +73,12 @@ impl Replay {
             Speed::Times(times) => Pace::steady(DRAWS_PER_SECOND * times, self.draws),
             Speed::Max => Pace::Max { count: self.draws },
         };
-        let room =
-            Room { name: fresh_room("replay")?, readers: self.readers, drawing: vec![(pace, self.posts)] };
+        let room = Room {
+            name: fresh_room("replay")?,
+            readers: self.readers,
+            drawing: vec![(pace, self.posts)],
+            ..Room::default()
+        };
         drive(Plan { scenario: "replay", rooms: vec![room], storms_s: Vec::new() }, &setup).await
     }
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use crate::measure::pacer::Pace;
-use crate::report::{Figure, Report, Second};
+use crate::report::{Figure, Report};
 use crate::run::{Failure, Room, drive, fresh_room};
-use crate::scenario::rooms;
+use crate::scenario::rooms::People;
 use crate::scenario::storm::evenly;
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::server::Store;
@@ -58,16 +58,17 @@ impl Soak {
                 "the memory store grows with every draw: add --store embedded or --store redis".into()
             );
         }
-        let options = [
-            ("seconds", self.seconds.to_string()),
-            ("rooms", self.rooms.to_string()),
-            ("people", self.people.to_string()),
-        ];
-        let (_server, setup) = self.server.set_up(&self.run, Transport::Ws, threads, &options)?;
-        let mut plan = rooms::plan("soak", self.rooms, self.people, self.seconds)?;
+        let people = People { rooms: self.rooms, people: self.people, rate: None, seconds: self.seconds };
+        let (_server, setup) = self.server.set_up(&self.run, Transport::Ws, threads, &people.options())?;
+        let mut plan = people.plan("soak")?;
         let pace = Pace::steady(LARGE_ROOM_RATE, (LARGE_ROOM_RATE * self.seconds as f64) as u64);
         let name = fresh_room("soak-large")?;
-        plan.rooms.push(Room { name, readers: LARGE_ROOM_READERS, drawing: vec![(pace, 1)] });
+        plan.rooms.push(Room {
+            name,
+            readers: LARGE_ROOM_READERS,
+            drawing: vec![(pace, 1)],
+            ..Room::default()
+        });
         let storms = u32::try_from(self.seconds / STORM_EVERY_S).unwrap_or(u32::MAX);
         plan.storms_s = evenly(storms, self.seconds);
         let mut report = drive(plan, &setup).await?;
@@ -78,20 +79,13 @@ impl Soak {
 
 /// Compares the last quarter with the second; the first is for warming up.
 fn judge(report: &mut Report) {
-    let seconds: Vec<&Second> = report.seconds.iter().filter(|second| second.delivery.count > 0).collect();
-    if seconds.len() < JUDGED_FROM {
+    let seconds = report.seconds.iter().filter(|second| second.delivery.count > 0).count();
+    let p99 = report.quarters(|second| second.delivery.p99 as f64).filter(|_| seconds >= JUDGED_FROM);
+    let Some(p99) = p99 else {
         report.warnings.push("it was too short to tell whether memory grows or latency drifts".to_owned());
         return;
-    }
-    let quarter = seconds.len() / 4;
-    let parts = [&seconds[quarter..2 * quarter], &seconds[3 * quarter..]];
-    let p99 = parts.map(|part| median(part.iter().map(|second| second.delivery.p99 as f64)));
-    let server = report.processes.iter().position(|process| process.name == "server");
-    let memory = server.map(|index| {
-        parts.map(|part| {
-            median(part.iter().filter_map(|second| Some(second.processes.get(index)?.rss_kib as f64)))
-        })
-    });
+    };
+    let memory = report.memory_quarters();
     let mut failures = Vec::new();
     if p99[1] > p99[0] * DRIFTED && p99[1] > p99[0] + DRIFTED_US {
         let [before, after] = p99.map(|us| us / 1000.0);
@@ -115,17 +109,12 @@ fn judge(report: &mut Report) {
     report.failures.extend(failures);
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::measure::recorder::Quantiles;
     use crate::measure::watcher::{ProcessSecond, ProcessWhole};
+    use crate::report::Second;
 
     fn failures(p99: impl Fn(u64) -> u64, rss_mib: impl Fn(u64) -> u64) -> Vec<String> {
         let second = |at: u64| Second {

@@ -1,62 +1,19 @@
-//! The physical limit: a loop that copies bytes from one socket to many, without any protocol, and how to speak to
-//! it. What a server costs is told as a multiple of it.
-
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream as StdStream};
+//! How to speak to the bare loop. What a server costs is told as a multiple of it.
 
 use async_trait::async_trait;
-use inkrelay_protocol::msgpack::Reader as Msgpack;
+use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
+use crate::bare_loop::{DRAWER, LENGTH_BYTES, READER};
 use crate::measure::Answers;
+use crate::target::half::Half;
 use crate::target::http::Address;
 use crate::target::{Arrived, Broken, Drawer, Reader, Take, Target};
 
-/// What a reader says first, and hears back when it is served.
-const READER: u8 = b'r';
-/// What the drawer says first.
-const DRAWER: u8 = b'd';
 /// Bytes read at once.
 const READ_BYTES: usize = 16 * 1024;
 
-/// Accepts readers until a drawer comes, and then writes what it sends to each of them, in one thread, until it
-/// leaves. The next reader begins a new round.
-///
-/// # Errors
-/// When it cannot accept. A reader that goes away is left out.
-pub fn serve(listener: &TcpListener) -> std::io::Result<()> {
-    let mut readers: Vec<StdStream> = Vec::new();
-    let mut buffer = vec![0; READ_BYTES];
-    let mut is_over = false;
-    loop {
-        let (mut socket, _) = listener.accept()?;
-        socket.set_nodelay(true)?;
-        let mut first = [0];
-        if socket.read_exact(&mut first).is_err() {
-            continue;
-        }
-        if first != [DRAWER] {
-            if std::mem::take(&mut is_over) {
-                readers.clear();
-            }
-            if socket.write_all(&[READER]).is_ok() {
-                readers.push(socket);
-            }
-            continue;
-        }
-        loop {
-            let len = socket.read(&mut buffer).unwrap_or(0);
-            if len == 0 {
-                break;
-            }
-            readers.retain_mut(|reader| reader.write_all(&buffer[..len]).is_ok());
-        }
-        is_over = true;
-    }
-}
-
-/// Speaks to [`serve`]. It has one room and one drawer, and keeps nothing.
+/// Speaks to [`crate::bare_loop`], which keeps nothing.
 #[derive(Debug)]
 pub struct Bare {
     address: Address,
@@ -72,6 +29,17 @@ impl Bare {
     }
 }
 
+async fn open(address: &Address, room: &str, kind: u8) -> Result<Half, Broken> {
+    let mut socket = Half::from(address.connect().await?);
+    let len = u8::try_from(room.len()).map_err(|_| Broken::new("a room's name has at most 255 bytes"))?;
+    socket.write_all(&[&[kind, len], room.as_bytes()].concat()).await?;
+    if kind == READER {
+        let mut served = [0];
+        socket.read_exact(&mut served).await?;
+    }
+    Ok(socket)
+}
+
 #[async_trait]
 impl Target for Bare {
     fn name(&self) -> String {
@@ -82,61 +50,89 @@ impl Target for Bare {
         false
     }
 
-    async fn reader(&self, _room: &str, _place: Option<&str>) -> Result<Box<dyn Reader>, Broken> {
-        let mut socket = self.address.connect().await?;
-        socket.write_all(&[READER]).await?;
-        let mut served = [0];
-        socket.read_exact(&mut served).await?;
-        Ok(Box::new(BareReader { socket, buffer: Vec::new(), bytes: 0 }))
+    async fn reader(&self, room: &str, _place: Option<&str>) -> Result<Box<dyn Reader>, Broken> {
+        Ok(Box::new(BareReader::new(open(&self.address, room, READER).await?)))
     }
 
-    async fn drawer(&self, _room: &str, answers: Answers) -> Result<Box<dyn Drawer>, Broken> {
-        let mut socket = self.address.connect().await?;
-        socket.write_all(&[DRAWER]).await?;
-        Ok(Box::new(BareDrawer { socket, answers }))
+    async fn drawer(&self, room: &str, answers: Answers) -> Result<Box<dyn Drawer>, Broken> {
+        let socket = open(&self.address, room, DRAWER).await?;
+        Ok(Box::new(BareDrawer::new(&self.address, room, answers, socket)))
+    }
+
+    async fn participant(
+        &self,
+        room: &str,
+        answers: Answers,
+    ) -> Result<(Box<dyn Reader>, Box<dyn Drawer>), Broken> {
+        let socket = open(&self.address, room, READER).await?;
+        let drawer = BareDrawer::new(&self.address, room, answers, socket.clone());
+        Ok((Box::new(BareReader::new(socket)), Box::new(drawer)))
     }
 }
 
 struct BareDrawer {
-    socket: TcpStream,
+    address: Address,
+    room: String,
     answers: Answers,
+    socket: Option<Half>,
+    buffer: Vec<u8>,
+}
+
+impl BareDrawer {
+    fn new(address: &Address, room: &str, answers: Answers, socket: Half) -> Self {
+        let (address, room) = (address.clone(), room.to_owned());
+        Self { address, room, answers, socket: Some(socket), buffer: Vec::new() }
+    }
 }
 
 #[async_trait]
 impl Drawer for BareDrawer {
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
-        self.socket.write_all(draw).await?;
+        let len = u16::try_from(draw.len()).map_err(|_| Broken::new("a draw has at most 65,535 bytes"))?;
+        let mut socket = match self.socket.take() {
+            Some(socket) => socket,
+            None => open(&self.address, &self.room, DRAWER).await?,
+        };
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&len.to_be_bytes());
+        self.buffer.extend_from_slice(draw);
+        socket.write_all(&self.buffer).await?;
+        self.socket = Some(socket);
         // TCP loses nothing as long as both ends live.
         self.answers.assume_stored(number);
         Ok(())
     }
 
-    async fn settle(&mut self, _within: std::time::Duration) {}
+    async fn settle(&mut self, _unanswered_max: usize, _within: std::time::Duration) {}
 }
 
 struct BareReader {
-    socket: TcpStream,
-    buffer: Vec<u8>,
+    socket: Half,
+    buffer: BytesMut,
     bytes: u64,
+}
+
+impl BareReader {
+    fn new(socket: Half) -> Self {
+        Self { socket, buffer: BytesMut::new(), bytes: 0 }
+    }
 }
 
 #[async_trait]
 impl Reader for BareReader {
     async fn next(&mut self, take: &mut Take<'_>) -> Result<(), Broken> {
-        self.buffer.reserve(1024);
+        self.buffer.reserve(READ_BYTES);
         let len = self.socket.read_buf(&mut self.buffer).await?;
         if len == 0 {
             return Err(Broken::new("the loop closed the connection"));
         }
         self.bytes += len as u64;
-        let mut used = 0;
-        loop {
-            let mut reader = Msgpack::new(&self.buffer[used..]);
-            let Ok(draw) = reader.raw() else { break };
-            used += draw.len();
+        while let Some((head, rest)) = self.buffer.split_first_chunk::<LENGTH_BYTES>() {
+            let len = usize::from(u16::from_be_bytes(*head));
+            let Some(draw) = rest.get(..len) else { break };
             take(Arrived { seq: None, draw });
+            self.buffer.advance(LENGTH_BYTES + len);
         }
-        self.buffer.drain(..used);
         Ok(())
     }
 

@@ -170,7 +170,7 @@ impl Drawer for Poster {
         Ok(())
     }
 
-    async fn settle(&mut self, _within: std::time::Duration) {}
+    async fn settle(&mut self, _unanswered_max: usize, _within: std::time::Duration) {}
 }
 
 /// Reads by long polling.

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::measure::Answers;
 use crate::target::http::{Address, Poller, Poster};
 use crate::target::sse::Events;
-use crate::target::websocket::{SocketDrawer, SocketReader};
+use crate::target::websocket::{self, SocketDrawer, SocketReader};
 use crate::target::{Broken, Drawer, Reader, Target, Transport};
 
 /// Speaks the wire of `protocol/PROTOCOL.md`.
@@ -49,5 +49,17 @@ impl Target for Inkrelay {
             Transport::Ws => Box::new(SocketDrawer::open(&self.address, room, answers).await?),
             Transport::Poll | Transport::Sse => Box::new(Poster::new(self.address.clone(), room, answers)),
         })
+    }
+
+    async fn participant(
+        &self,
+        room: &str,
+        answers: Answers,
+    ) -> Result<(Box<dyn Reader>, Box<dyn Drawer>), Broken> {
+        if self.transport != Transport::Ws {
+            return Ok((self.reader(room, None).await?, self.drawer(room, answers).await?));
+        }
+        let (reader, drawer) = websocket::participant(&self.address, room, answers).await?;
+        Ok((Box::new(reader), Box::new(drawer)))
     }
 }

@@ -105,7 +105,7 @@ impl Drawer for Poster {
         Ok(())
     }
 
-    async fn settle(&mut self, _within: Duration) {}
+    async fn settle(&mut self, _unanswered_max: usize, _within: Duration) {}
 }
 
 /// Reads by long polling.

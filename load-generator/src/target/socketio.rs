@@ -132,9 +132,21 @@ impl Target for SocketIo {
     }
 
     async fn drawer(&self, room: &str, answers: Answers) -> Result<Box<dyn Drawer>, Broken> {
-        let open = Open::new(self.join(room).await?, answers.clone());
+        let open = Open::alone(self.join(room).await?, answers.clone());
         let target = Self { address: self.address.clone() };
         Ok(Box::new(EventDrawer { target, room: room.to_owned(), answers, open: Some(open) }))
+    }
+
+    async fn participant(
+        &self,
+        room: &str,
+        answers: Answers,
+    ) -> Result<(Box<dyn Reader>, Box<dyn Drawer>), Broken> {
+        let socket = self.join(room).await?;
+        let (open, pen) = Open::new(answers.clone());
+        let target = Self { address: self.address.clone() };
+        let drawer = EventDrawer { target, room: room.to_owned(), answers, open: Some(open) };
+        Ok((Box::new(Both { socket, pen, bytes: 0 }), Box::new(drawer)))
     }
 }
 
@@ -158,57 +170,80 @@ impl Reader for EventReader {
     }
 }
 
-/// A socket in a task of its own, since pings want an answer also while nobody draws.
+/// What a drawer hands to whoever has its socket, since pings want an answer also while nobody draws: a task, or the
+/// half that reads.
 struct Open {
     outgoing: mpsc::Sender<(String, Bytes)>,
     sent: u64,
     answered: watch::Receiver<u64>,
-    task: JoinHandle<()>,
+    task: Option<JoinHandle<()>>,
+}
+
+/// The other end of [`Open`].
+struct Pen {
+    waiting: mpsc::Receiver<(String, Bytes)>,
+    answers: Answers,
+    answered: watch::Sender<u64>,
 }
 
 impl Open {
-    fn new(socket: Socket, answers: Answers) -> Self {
+    fn new(answers: Answers) -> (Self, Pen) {
         let (outgoing, waiting) = mpsc::channel(OUTGOING);
         let (counting, answered) = watch::channel(0);
-        Self { outgoing, sent: 0, answered, task: tokio::spawn(serve(socket, waiting, answers, counting)) }
+        let open = Self { outgoing, sent: 0, answered, task: None };
+        (open, Pen { waiting, answers, answered: counting })
+    }
+
+    fn alone(socket: Socket, answers: Answers) -> Self {
+        let (mut open, pen) = Self::new(answers);
+        let mut both = Both { socket, pen, bytes: 0 };
+        // Its own draws come back too. Ends with the connection, which shows as a closed channel.
+        open.task = Some(tokio::spawn(async move { while both.next(&mut |_| {}).await.is_ok() {} }));
+        open
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(task) = &self.task {
+            task.abort();
+        }
     }
 }
 
-/// Ends with the connection, which shows as a closed channel.
-async fn serve(
-    mut socket: Socket,
-    mut waiting: mpsc::Receiver<(String, Bytes)>,
-    answers: Answers,
-    answered: watch::Sender<u64>,
-) {
-    loop {
+/// A socket over which somebody draws and reads.
+struct Both {
+    socket: Socket,
+    pen: Pen,
+    bytes: u64,
+}
+
+#[async_trait]
+impl Reader for Both {
+    async fn next(&mut self, take: &mut Take<'_>) -> Result<(), Broken> {
         tokio::select! {
-            outgoing = waiting.recv() => {
-                let Some((head, draw)) = outgoing else { return };
-                let sent = async {
-                    socket.feed(Message::Text(head.into())).await?;
-                    socket.send(Message::Binary(draw)).await
-                };
-                if sent.await.is_err() {
-                    return;
-                }
+            outgoing = self.pen.waiting.recv() => {
+                let (head, draw) = outgoing.ok_or_else(|| Broken::new("the drawing half is gone"))?;
+                self.socket.feed(Message::Text(head.into())).await.map_err(Broken::new)?;
+                self.socket.send(Message::Binary(draw)).await.map_err(Broken::new)?;
             }
-            incoming = receive(&mut socket) => match incoming {
-                Ok(Incoming::Answer(number, outcome)) => {
-                    answers.answered(number, outcome);
-                    answered.send_modify(|count| *count += 1);
+            incoming = receive(&mut self.socket) => match incoming? {
+                Incoming::Answer(number, outcome) => {
+                    self.pen.answers.answered(number, outcome);
+                    self.pen.answered.send_modify(|count| *count += 1);
                 }
-                // Its own draws come back too.
-                Ok(_) => {}
-                Err(_) => return,
+                Incoming::Draw(draw) => {
+                    self.bytes += draw.len() as u64;
+                    take(Arrived { seq: None, draw: &draw });
+                }
+                Incoming::Other => {}
             }
         }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -223,11 +258,15 @@ struct EventDrawer {
 #[async_trait]
 impl Drawer for EventDrawer {
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
+        // The half that read has told that the connection broke, and this draw was not on its way.
+        if self.open.as_ref().is_some_and(|open| open.task.is_none() && open.outgoing.is_closed()) {
+            self.open = None;
+        }
         let open = match &mut self.open {
             Some(open) => open,
             None => {
                 let socket = self.target.join(&self.room).await?;
-                self.open.insert(Open::new(socket, self.answers.clone()))
+                self.open.insert(Open::alone(socket, self.answers.clone()))
             }
         };
         let event = serde_json::json!(["draw", self.room, { "_placeholder": true, "num": 0 }]);
@@ -240,11 +279,11 @@ impl Drawer for EventDrawer {
         Ok(())
     }
 
-    async fn settle(&mut self, within: Duration) {
+    async fn settle(&mut self, unanswered_max: usize, within: Duration) {
         let Some(open) = &mut self.open else { return };
-        let sent = open.sent;
+        let due = open.sent.saturating_sub(unanswered_max as u64);
         // What has no answer by then stays unknown.
-        let _ = timeout(within, open.answered.wait_for(|answered| *answered >= sent)).await;
+        let _ = timeout(within, open.answered.wait_for(|answered| *answered >= due)).await;
     }
 }
 

@@ -7,21 +7,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{SinkExt, Stream, StreamExt};
 use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::msgpack::{self, Reader as Msgpack};
 use inkrelay_protocol::{ClientFrame, Identity, Malformed, Position, Record, Seq, ServerFrame};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::measure::{Answers, Outcome};
+use crate::target::half::Half;
 use crate::target::http::Address;
 use crate::target::{ANSWER_TIMEOUT, Arrived, Broken, Drawer, Reader, Take};
 
@@ -31,8 +31,10 @@ const READ_BUFFER_BYTES: usize = 4 * 1024;
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The tag of records, the one frame that there are many of.
 const RECORDS: u64 = 66;
+/// The tag of a reset.
+const RESET: u64 = 68;
 
-type Socket = WebSocketStream<TcpStream>;
+type Socket = WebSocketStream<Half>;
 
 /// Opens a socket and says hello; the welcome is still to come.
 async fn open(address: &Address, room: &str, position: Option<Position>) -> Result<Socket, Broken> {
@@ -45,7 +47,7 @@ async fn open(address: &Address, room: &str, position: Option<Position>) -> Resu
         .write_buffer_size(0)
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
-    let stream = address.connect().await?;
+    let stream = Half::from(address.connect().await?);
     let opening = tokio_tungstenite::client_async_with_config(request, stream, Some(config));
     let opened = timeout(ANSWER_TIMEOUT, opening).await.map_err(|_| Broken::new("no WebSocket in time"))?;
     let (mut socket, _) = opened.map_err(Broken::new)?;
@@ -56,9 +58,7 @@ async fn open(address: &Address, room: &str, position: Option<Position>) -> Resu
 
 /// Waits for the next frame; `None` for a message that is none.
 async fn frame(
-    stream: &mut (
-             impl futures_util::Stream<Item = Result<Message, tokio_tungstenite::tungstenite::Error>> + Unpin
-         ),
+    stream: &mut (impl Stream<Item = Result<Message, tungstenite::Error>> + Unpin),
 ) -> Result<Option<Bytes>, Broken> {
     match stream.next().await {
         Some(Ok(Message::Binary(bytes))) => Ok(Some(bytes)),
@@ -86,11 +86,51 @@ async fn welcomed(socket: &mut Socket) -> Result<Position, Broken> {
     timeout(ANSWER_TIMEOUT, waiting).await.unwrap_or_else(|_| Err(Broken::new("no welcome in time")))
 }
 
+/// Opens one socket for somebody who reads and draws.
+///
+/// # Errors
+/// When it cannot be opened.
+pub async fn participant(
+    address: &Address,
+    room: &str,
+    answers: Answers,
+) -> Result<(SocketReader, SocketDrawer), Broken> {
+    let mut socket = open(address, room, None).await?;
+    let head = welcomed(&mut socket).await?;
+    let hold = socket.get_ref().clone();
+    let (sink, stream) = socket.split();
+    let flight = Arc::new(SharedFlight::new());
+    let pen = Pen { flight: flight.clone(), answers: answers.clone(), _hold: hold.clone() };
+    let reader = SocketReader { stream, place: start_of(head), bytes: 0, pen: Some(pen) };
+    let open = Open { sink, flight, answering: Answering::OtherHalf(hold) };
+    let (address, room) = (address.clone(), room.to_owned());
+    Ok((reader, SocketDrawer { address, room, answers, open: Some(open) }))
+}
+
+/// The start of the log that has this head.
+const fn start_of(head: Position) -> Position {
+    Position { epoch: head.epoch, seq: Seq::START, identity: Identity::NONE }
+}
+
 /// Reads over a socket.
 pub struct SocketReader {
-    socket: Socket,
+    stream: SplitStream<Socket>,
     place: Position,
     bytes: u64,
+    pen: Option<Pen>,
+}
+
+/// What the reading half does for the drawing half.
+struct Pen {
+    flight: Arc<SharedFlight>,
+    answers: Answers,
+    _hold: Half,
+}
+
+impl Drop for Pen {
+    fn drop(&mut self) {
+        self.flight.break_off(Broken::new("the reading half of the connection is gone"));
+    }
 }
 
 impl SocketReader {
@@ -105,39 +145,42 @@ impl SocketReader {
         };
         let mut socket = open(address, room, position).await?;
         let head = welcomed(&mut socket).await?;
-        let place =
-            position.unwrap_or(Position { epoch: head.epoch, seq: Seq::START, identity: Identity::NONE });
-        Ok(Self { socket, place, bytes: 0 })
+        let (_, stream) = socket.split();
+        Ok(Self { stream, place: position.unwrap_or(start_of(head)), bytes: 0, pen: None })
     }
 
-    fn take_frame(&mut self, bytes: &[u8], take: &mut Take<'_>) -> Result<(), Malformed> {
-        let mut reader = Msgpack::new(bytes);
-        reader.array()?;
-        if reader.uint()? == RECORDS {
-            let first = reader.uint()?;
-            let records = reader.array()?;
-            for index in 0..u64::from(records) {
-                let record = Record::read(&mut reader)?;
-                take(Arrived { seq: Some(first + index), draw: record.draw });
-                self.place.seq = Seq::new(first + index).ok_or(Malformed("a seq is at most 2^53 - 1"))?;
-                self.place.identity = record.identity;
-            }
-        } else if let ServerFrame::Reset { .. } = ServerFrame::decode(bytes)? {
-            // A run's log is never trimmed, and its reader never behind it.
-            return Err(Malformed("the server reset the board"));
+    fn take_records(&mut self, reader: &mut Msgpack<'_>, take: &mut Take<'_>) -> Result<(), Malformed> {
+        let first = reader.uint()?;
+        let records = reader.array()?;
+        for index in 0..u64::from(records) {
+            let record = Record::read(reader)?;
+            take(Arrived { seq: Some(first + index), draw: record.draw });
+            self.place.seq = Seq::new(first + index).ok_or(Malformed("a seq is at most 2^53 - 1"))?;
+            self.place.identity = record.identity;
         }
         Ok(())
     }
 }
 
+/// Reads a frame's tag; its fields follow.
+fn tag(bytes: &[u8]) -> Result<(u64, Msgpack<'_>), Broken> {
+    let mut reader = Msgpack::new(bytes);
+    reader.array().map_err(Broken::new)?;
+    Ok((reader.uint().map_err(Broken::new)?, reader))
+}
+
 #[async_trait]
 impl Reader for SocketReader {
     async fn next(&mut self, take: &mut Take<'_>) -> Result<(), Broken> {
-        if let Some(bytes) = frame(&mut self.socket).await? {
-            self.bytes += bytes.len() as u64;
-            self.take_frame(&bytes, take).map_err(Broken::new)?;
+        let Some(bytes) = frame(&mut self.stream).await? else { return Ok(()) };
+        self.bytes += bytes.len() as u64;
+        match (tag(&bytes)?, &self.pen) {
+            ((RECORDS, mut fields), _) => self.take_records(&mut fields, take).map_err(Broken::new),
+            // A run's log is never trimmed, and its reader never behind it.
+            ((RESET, _), _) => Err(Broken::new("the server reset the board")),
+            (_, Some(pen)) => answer(&bytes, &pen.flight, &pen.answers),
+            (_, None) => Ok(()),
         }
-        Ok(())
     }
 
     fn place(&self) -> Option<String> {
@@ -165,24 +208,45 @@ struct SharedFlight {
 }
 
 impl SharedFlight {
+    fn new() -> Self {
+        let flight = Flight { next_n: 1, ..Flight::default() };
+        Self { flight: Mutex::new(flight), changed: Notify::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Flight> {
         self.flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing is answered any more. Only the first reason counts.
+    fn break_off(&self, broken: Broken) {
+        self.lock().broken.get_or_insert(broken);
+        self.changed.notify_waiters();
     }
 }
 
 struct Open {
     sink: SplitSink<Socket, Message>,
     flight: Arc<SharedFlight>,
-    taking: JoinHandle<()>,
+    answering: Answering,
+}
+
+/// Who takes the answers.
+enum Answering {
+    /// A task of its own, which ends with the socket.
+    Task(JoinHandle<()>),
+    /// The half that reads. It also tells of a connection that broke.
+    OtherHalf(#[expect(dead_code, reason = "when it is dropped, the connection ends for both")] Half),
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.taking.abort();
+        if let Answering::Task(task) = &self.answering {
+            task.abort();
+        }
     }
 }
 
-/// Draws over a socket, without waiting for answers, one draw to a frame.
+/// Draws over a socket, without waiting for answers, one batch to a frame.
 pub struct SocketDrawer {
     address: Address,
     room: String,
@@ -206,10 +270,45 @@ impl SocketDrawer {
         let mut socket = open(&self.address, &self.room, None).await?;
         welcomed(&mut socket).await?;
         let (sink, stream) = socket.split();
-        let flight = Arc::new(SharedFlight::default());
-        flight.lock().next_n = 1;
-        let taking = tokio::spawn(take_answers(stream, flight.clone(), self.answers.clone()));
-        Ok(self.open.insert(Open { sink, flight, taking }))
+        let flight = Arc::new(SharedFlight::new());
+        let task = tokio::spawn(take_answers(stream, flight.clone(), self.answers.clone()));
+        Ok(self.open.insert(Open { sink, flight, answering: Answering::Task(task) }))
+    }
+
+    async fn send(&mut self, first: u32, draws: &[impl AsRef<[u8]>]) -> Result<(), Broken> {
+        // Whoever read there has told of it, and these draws were not on their way.
+        let is_gone = |open: &Open| {
+            matches!(open.answering, Answering::OtherHalf(_)) && open.flight.lock().broken.is_some()
+        };
+        if self.open.as_ref().is_some_and(is_gone) {
+            self.open = None;
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => self.connect().await?,
+        };
+        let mut batch = Vec::with_capacity(draws.iter().map(|draw| draw.as_ref().len()).sum::<usize>() + 5);
+        msgpack::write_array(&mut batch, draws.len());
+        for draw in draws {
+            batch.extend_from_slice(draw.as_ref());
+        }
+        let message = {
+            let mut flight = open.flight.lock();
+            let n = flight.next_n;
+            flight.next_n += draws.len() as u64;
+            flight.waiting.extend((n..).zip(first..).take(draws.len()));
+            Message::Binary(ClientFrame::Draws { n, draws: &batch }.to_bytes().into())
+        };
+        let sent = open.sink.send(message).await;
+        let broken = open.flight.lock().broken.clone();
+        let result = match broken {
+            Some(broken) => Err(broken),
+            None => sent.map_err(Broken::new),
+        };
+        if result.is_err() {
+            self.open = None;
+        }
+        result
     }
 }
 
@@ -222,25 +321,21 @@ async fn take_answers(mut stream: SplitStream<Socket>, flight: Arc<SharedFlight>
             Err(broken) => Err(broken),
         };
         if let Err(broken) = result {
-            flight.lock().broken = Some(broken);
-            flight.changed.notify_waiters();
+            flight.break_off(broken);
             return;
         }
     }
 }
 
 fn answer(bytes: &[u8], flight: &SharedFlight, answers: &Answers) -> Result<(), Broken> {
-    let mut reader = Msgpack::new(bytes);
-    reader.array().map_err(Broken::new)?;
-    if reader.uint().map_err(Broken::new)? == RECORDS {
+    if tag(bytes)?.0 == RECORDS {
         return Ok(());
     }
     let mut done = Vec::new();
     let outcome = match ServerFrame::decode(bytes).map_err(Broken::new)? {
         ServerFrame::Ack { n, .. } => {
             let mut flight = flight.lock();
-            while let Some((wire, number)) = flight.waiting.front().copied().filter(|(wire, _)| *wire <= n) {
-                debug_assert!(wire <= n);
+            while let Some((_, number)) = flight.waiting.front().copied().filter(|(wire, _)| *wire <= n) {
                 done.push(number);
                 flight.waiting.pop_front();
             }
@@ -274,40 +369,21 @@ fn answer(bytes: &[u8], flight: &SharedFlight, answers: &Answers) -> Result<(), 
 #[async_trait]
 impl Drawer for SocketDrawer {
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => self.connect().await?,
-        };
-        let message = {
-            let mut flight = open.flight.lock();
-            let n = flight.next_n;
-            flight.next_n += 1;
-            flight.waiting.push_back((n, number));
-            let mut batch = Vec::with_capacity(draw.len() + 1);
-            msgpack::write_array(&mut batch, 1);
-            batch.extend_from_slice(draw);
-            Message::Binary(ClientFrame::Draws { n, draws: &batch }.to_bytes().into())
-        };
-        let sent = open.sink.send(message).await;
-        let broken = open.flight.lock().broken.clone();
-        let result = match broken {
-            Some(broken) => Err(broken),
-            None => sent.map_err(Broken::new),
-        };
-        if result.is_err() {
-            self.open = None;
-        }
-        result
+        self.send(number, &[draw]).await
     }
 
-    async fn settle(&mut self, within: Duration) {
+    async fn draw_batch(&mut self, first: u32, draws: &[Vec<u8>]) -> Result<(), Broken> {
+        self.send(first, draws).await
+    }
+
+    async fn settle(&mut self, unanswered_max: usize, within: Duration) {
         let Some(open) = &self.open else { return };
         let settled = async {
             loop {
                 let changed = open.flight.changed.notified();
                 let is_done = {
                     let flight = open.flight.lock();
-                    flight.waiting.is_empty() || flight.broken.is_some()
+                    flight.waiting.len() <= unanswered_max || flight.broken.is_some()
                 };
                 if is_done {
                     return;

@@ -1,14 +1,20 @@
-//! A relay that breaks one promise: posts and long polls over HTTP, just enough for `replay`.
+//! A relay that breaks one promise: posts and long polls over HTTP, just enough for `replay`, and one room over
+//! WebSocket, just enough for `rooms`.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures_util::{SinkExt, StreamExt};
+use inkrelay_protocol::frame::SessionLimits;
 use inkrelay_protocol::msgpack::{self, Reader};
-use inkrelay_protocol::{ClientId, Identity, Record};
+use inkrelay_protocol::{ClientFrame, ClientId, Epoch, Identity, Position, Record, Role, Seq, ServerFrame};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tokio_tungstenite::tungstenite::http::HeaderValue;
 
 /// The draw that it happens to.
 const UNLUCKY: u64 = 40;
@@ -34,6 +40,8 @@ pub enum Fault {
     RefusesAll,
     /// Nothing is answered for a second.
     Stalls,
+    /// Kept, and its connection ends without an answer.
+    HangsUp,
 }
 
 struct Log {
@@ -91,6 +99,15 @@ impl Log {
         body.extend(records.concat());
         (body, self.records.len())
     }
+
+    /// The frame with all records after a number, which becomes that of the last.
+    fn frame_after(&self, sent: &mut usize) -> Vec<u8> {
+        let records: Vec<&[u8]> = self.records[*sent..].iter().map(Vec::as_slice).collect();
+        let skips = self.fault == Fault::Misnumbers && self.records.len() as u64 > UNLUCKY;
+        let seq = Seq::START.plus(*sent + 1 + usize::from(skips));
+        *sent = self.records.len();
+        ServerFrame::Records { seq, records }.to_bytes()
+    }
 }
 
 /// Starts one for as long as the runtime lives.
@@ -101,7 +118,19 @@ pub async fn start(fault: Fault) -> SocketAddr {
     let (log, news) = (Arc::new(Mutex::new(log)), Arc::new(watch::Sender::new(0)));
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(serve(socket, log.clone(), news.clone()));
+            socket.set_nodelay(true).unwrap();
+            let (log, news) = (log.clone(), news.clone());
+            tokio::spawn(async move {
+                let mut first = [0; 256];
+                let len = socket.peek(&mut first).await.ok()?;
+                let line = String::from_utf8_lossy(&first[..len]).into_owned();
+                let path = line.split(' ').nth(1)?;
+                if path.ends_with("/ws") {
+                    serve_socket(socket, log, news).await
+                } else {
+                    serve(socket, log, news).await
+                }
+            });
         }
     });
     address
@@ -155,4 +184,83 @@ async fn serve(socket: TcpStream, log: Arc<Mutex<Log>>, news: Arc<watch::Sender<
         );
         socket.write_all(&[head.as_bytes(), &body].concat()).await.ok()?;
     }
+}
+
+#[expect(clippy::result_large_err, reason = "the type is the library's")]
+fn agree(_: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
+    let subprotocol = HeaderValue::from_static("v1.msgpack.inkrelay");
+    response.headers_mut().insert("Sec-WebSocket-Protocol", subprotocol);
+    Ok(response)
+}
+
+/// One WebSocket, until it ends. All rooms are one.
+async fn serve_socket(
+    socket: TcpStream,
+    log: Arc<Mutex<Log>>,
+    news: Arc<watch::Sender<usize>>,
+) -> Option<()> {
+    let mut socket = tokio_tungstenite::accept_hdr_async(socket, agree).await.ok()?;
+    let mut changed = news.subscribe();
+    // Nothing before hello.
+    let mut sent = usize::MAX;
+    // What was on its way behind a refusal is dropped.
+    let mut refused = None;
+    loop {
+        let message = tokio::select! {
+            message = socket.next() => Some(message?.ok()?),
+            is_open = async { changed.wait_for(|head| *head > sent).await.is_ok() } => {
+                is_open.then_some(())?;
+                None
+            }
+        };
+        let Some(message) = message else {
+            let frame = log.lock().unwrap().frame_after(&mut sent);
+            socket.send(Message::Binary(frame.into())).await.ok()?;
+            continue;
+        };
+        let answer = match ClientFrame::decode(&message.into_data()).ok()? {
+            ClientFrame::Hello(hello) => {
+                sent = hello.position.map_or(0, |position| position.seq.get() as usize);
+                welcome()
+            }
+            ClientFrame::Draws { n, .. } if refused.is_some_and(|refused| n != refused) => continue,
+            ClientFrame::Draws { n, draws } => {
+                let (status, hangs_up, head) = {
+                    let mut log = log.lock().unwrap();
+                    let mut reader = Reader::new(draws);
+                    reader.array().ok()?;
+                    let status = log.append(reader.raw().ok()?);
+                    let hangs_up = log.fault == Fault::HangsUp && log.posts == UNLUCKY;
+                    (status, hangs_up, log.records.len())
+                };
+                news.send_replace(head);
+                if hangs_up {
+                    return None;
+                }
+                let refusal = ServerFrame::Error {
+                    code: "refused".to_owned(),
+                    message: String::new(),
+                    retry_ms: None,
+                    n: Some(n),
+                };
+                let ack = ServerFrame::Ack { n, seq: Seq::START.plus(head) };
+                refused = (status != 200).then_some(n);
+                if status == 200 { ack.to_bytes() } else { refusal.to_bytes() }
+            }
+            _ => continue,
+        };
+        socket.send(Message::Binary(answer.into())).await.ok()?;
+    }
+}
+
+fn welcome() -> Vec<u8> {
+    let identity = Identity::NONE;
+    let frame = ServerFrame::Welcome {
+        client: ClientId::new(7).unwrap(),
+        ticket: "ticket".to_owned(),
+        position: Position { epoch: Epoch::EMPTY, seq: Seq::START, identity },
+        role: Role::Drawer,
+        limits: SessionLimits::from_array([0; 5]),
+    };
+    frame.to_bytes()
 }

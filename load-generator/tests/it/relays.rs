@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Run, build_relay, relay, run};
+use crate::support::{PROGRAM, Run, build_relay, relay, run};
 
 fn is_good(arguments: &[&str]) -> Run {
     build_relay();
@@ -47,6 +47,18 @@ fn people_in_rooms_get_their_own_rooms_draws() {
 }
 
 #[test]
+fn people_who_draw_steadily_keep_their_rate_over_one_connection_each() {
+    let load = ["rooms", "--rooms", "3", "--people", "4", "--rate", "25", "--seconds", "2"];
+    let run = is_good(&load);
+    let report = run.report();
+    assert_eq!((report.tally.stored, report.delivered), (3 * 4 * 50, 3 * 4 * 50 * 4), "{}", run.said());
+    let sockets = report.seconds.iter().map(|second| second.processes[0].sockets).max();
+    // What the server listens on, and the sockets between its own threads.
+    assert!(sockets.is_some_and(|sockets| (12..24).contains(&sockets)), "{sockets:?} sockets");
+    assert_eq!((report.options["rate"].as_str(), report.broken.0), ("25", 0), "{}", run.said());
+}
+
+#[test]
 fn late_joiners_get_everything() {
     let report = is_good(&["join", "--records", "3000", "--joiners", "6", "--at-once", "3"]).report();
     assert_eq!(report.delivered, 18_000);
@@ -57,8 +69,32 @@ fn late_joiners_get_everything() {
 fn the_floor_and_idle_connections_are_measured() {
     let report = is_good(&["floor", "--readers", "20", "--rate", "100", "--seconds", "2"]).report();
     assert_eq!((report.delivered, report.broken.0), (4000, 0));
+    let rooms = ["floor", "--rooms", "5", "--people", "4", "--rate", "50", "--seconds", "2"];
+    for flush in [&[][..], &["--flush-ms", "4"]] {
+        let run = is_good(&[&rooms[..], flush].concat());
+        let report = run.report();
+        assert_eq!((report.tally.stored, report.delivered), (2000, 8000), "{}", run.said());
+        assert_eq!(report.broken.0, 0, "{}", run.said());
+    }
+    let pair = ["replay", "--speed", "10", "--draws", "1000", "--posts", "1", "--target", "bare"];
+    let report = is_good(&pair).report();
+    assert_eq!((report.delivered, report.processes[0].name.as_str()), (1000, "server"));
     let report = is_good(&["idle", "--connections", "50", "--seconds", "1"]).report();
     assert!(report.figures.iter().any(|figure| figure.name == "connections" && figure.value == 50.0));
+}
+
+#[test]
+fn a_flood_of_batches_comes_whole_and_in_order() {
+    let load = ["saturation", "--readers", "5", "--seconds", "1", "--window", "1000", "--batch", "50"];
+    for store in ["memory", "embedded"] {
+        let run = is_good(&[&load[..], &["--store", store]].concat());
+        let report = run.report();
+        assert!(report.tally.stored >= 1000 && report.tally.unknown == 0, "{}", run.said());
+        assert_eq!(report.tally.stored % 50, 0, "{}", run.said());
+        assert_eq!(report.delivered, report.tally.stored * 5, "{}", run.said());
+        let per_core = report.figures.iter().find(|figure| figure.name.contains("per core"));
+        assert!(per_core.is_some_and(|per_core| per_core.value > 0.0), "{}", run.said());
+    }
 }
 
 #[test]
@@ -118,6 +154,42 @@ fn a_command_starts_the_server() {
     let run = is_good(&["fanout", "--readers", "3", "--seconds", "1", "--spawn", &command]);
     let report = run.report();
     assert_eq!((report.delivered, report.processes[0].name.as_str()), (180, "server"));
+}
+
+#[test]
+fn a_relay_is_started_with_more_options() {
+    let load = ["fanout", "--readers", "2", "--seconds", "1", "--relay-args"];
+    let report = is_good(&[&load[..], &["--max-rate 50000 --workers 1"]].concat()).report();
+    assert_eq!(
+        (report.delivered, report.options["relay-args"].as_str()),
+        (120, "--max-rate 50000 --workers 1")
+    );
+    let run = run(&[&load[..], &["--no-such-option 3"]].concat());
+    assert_eq!(run.output.status.code(), Some(2));
+    let said = run.said();
+    assert!(said.contains("ended before it listened; its options were --no-such-option 3"), "{said}");
+}
+
+/// Run in the project's folder; the figures of small loads on a debug build say nothing.
+#[test]
+fn bounds_are_measured_and_what_was_measured_is_kept() {
+    build_relay();
+    let results = tempfile::tempdir().unwrap();
+    let bounds = || {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.args(["bounds", "--quick", "--only", "saturation", "--only", "workers", "--results"]);
+        let output = command.arg(results.path()).current_dir(root).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, table, said) = bounds();
+    assert!(matches!(code, Some(0 | 1)), "{table}{said}");
+    assert!(said.contains("1 of 2: round 1, saturation") && !said.contains("failed"), "{said}");
+    let said_so = ["yes", "no"].map(|within| table.matches(&format!(" {within} |")).count());
+    assert_eq!((said_so[0] + said_so[1], code), (2, Some(i32::from(said_so[1] > 0))), "{table}");
+    // Nothing runs again, and the numbers are the same.
+    assert_eq!(bounds(), (code, table, String::new()));
 }
 
 #[test]

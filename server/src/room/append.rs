@@ -7,7 +7,7 @@ use std::time::Duration;
 use inkrelay_protocol::Position;
 use tokio::sync::oneshot;
 
-use super::Room;
+use super::{Room, bytes_of};
 use crate::lock::lock;
 use crate::store::{Batch, Gap, StoreError, Stored, identity_of};
 
@@ -181,7 +181,7 @@ impl Room {
             batch.records[batch.records.len() - new..].to_vec()
         };
         let records: Vec<_> = batches.iter().zip(&appended.outcomes).flat_map(new).collect();
-        self.offer(&appended.before, &records);
+        let is_new = self.take(&appended.before, &records);
         let head = records.last().map_or(appended.before, |last| Position {
             epoch: appended.epoch,
             seq: appended.before.seq.plus(records.len()),
@@ -191,8 +191,16 @@ impl Room {
             // Known batches may stand behind records that this node has not seen.
             self.request_catch_up();
         }
+        if is_new {
+            self.promise_beat();
+        }
         for (reply, outcome) in replies.into_iter().zip(appended.outcomes) {
             answer(reply, outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
+        }
+        if is_new {
+            // Those who got an answer put it into words now, and it goes out with the records.
+            tokio::task::yield_now().await;
+            self.keep_promise(bytes_of(&records));
         }
     }
 }

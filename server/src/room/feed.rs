@@ -57,6 +57,11 @@ impl Feed {
         Ok(Self(room.cursor(after).await?.map_or(Place::ToReset, Place::At)))
     }
 
+    /// Behind a record that the log has.
+    pub const fn at(cursor: Cursor) -> Self {
+        Self(Place::At(cursor))
+    }
+
     /// The last record that the reader has, unless its board is of another log.
     pub const fn position(&self) -> Option<Position> {
         match &self.0 {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Profile, ServerFrame};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::gossip::Gossip;
 use super::presence::POLL_PRESENCE;
@@ -53,6 +53,8 @@ pub(super) struct People {
     /// The frame of the newest list, made once for all readers.
     frame: Mutex<Option<(u64, Bytes)>>,
     told: Mutex<Told>,
+    /// Wakes those who show who is here. What changed is looked up.
+    news: watch::Sender<()>,
 }
 
 /// What other nodes have been told.
@@ -124,6 +126,11 @@ impl Room {
     pub fn point(self: &Arc<Self>, client: ClientId, x: i32, y: i32) {
         lock(&self.people.presence).point(client, x, y, true);
         self.presence_changed();
+    }
+
+    /// Wakes with every change of who is here, and of pointers.
+    pub fn news_of_people(&self) -> watch::Receiver<()> {
+        self.people.news.subscribe()
     }
 
     /// The version of the list that readers are to see; see [`Room::participants_frame`].
@@ -265,7 +272,7 @@ impl Room {
             is_news |= self.people.shown.swap(version, Ordering::AcqRel) != version;
         }
         if is_news {
-            self.changed.send_replace(());
+            self.people.news.send_replace(());
         }
         if !self.node.store.is_shared() {
             return;

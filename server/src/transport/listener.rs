@@ -22,7 +22,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch};
-use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
 use super::lingering::{Farewells, Lingering};
@@ -200,7 +199,7 @@ fn canonical(address: SocketAddr) -> IpAddr {
 }
 
 async fn turn_away(stream: TcpStream, farewells: Farewells) {
-    let mut stream = Lingering::new(TimeoutStream::new(stream), farewells);
+    let mut stream = Lingering::new(stream, TURN_AWAY_TIME, farewells);
     let answer = async {
         // An answer to no question is an error to most clients, so that something of the request comes first.
         tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1024]).await?;
@@ -238,9 +237,7 @@ async fn serve(
         return tracing::debug!(%error, "could not set up a connection");
     }
     let times = &relay.config.times;
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(times.stall_time + WRITE_GRACE));
-    let io = TokioIo::new(Lingering::new(stream, farewells));
+    let io = TokioIo::new(Lingering::new(stream, times.stall_time + WRITE_GRACE, farewells));
 
     let address = counted.address;
     let mut cut = counted.connections.cut.subscribe();

@@ -1,36 +1,46 @@
 //! The WebSocket: frames in, and a cursor's records out.
 //!
-//! One task serves a connection with two halves that do not wait for each other. The reading half takes frames
-//! and gives draws to the store; its answers go through a short queue, which holds it up when the client
-//! does not read. The writing half sends answers, what is new about the people here, and what the cursor
-//! lacks; when it gets its turn, it takes all that is waiting in one write.
+//! One task serves a connection with two halves that do not wait for each other. The reading half takes frames,
+//! gives draws to the store and answers. The writing half tells what is new about the people here, and what the
+//! cursor lacks, until it has a seat in one of the room's rows: from then on the row hands over records as they come.
+//! All of them write to one outlet.
 
+mod echo;
+mod outlet;
 mod reading;
+mod wire;
 mod writing;
 
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{Extension, State};
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::stream::SplitStream;
 use http::{HeaderMap, HeaderValue, header};
-use inkrelay_protocol::frame::Hello;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use inkrelay_protocol::frame::{Hello, write_records};
 use inkrelay_protocol::json::{Shape, to_msgpack};
-use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, RoomId, ServerFrame};
-use tokio::sync::mpsc;
+use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, RoomId, Seq, ServerFrame, msgpack};
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{self, Message};
 
+pub use self::echo::echo;
+use self::outlet::Outlet;
 use self::reading::Reading;
+use self::wire::Wire;
 use self::writing::Outgoing;
 use super::encoding::Encoding;
+use super::lingering::Lingering;
 use super::listener::ConnectionCount;
 use super::problem::Problem;
 use super::request::PeerAddress;
@@ -40,22 +50,16 @@ use crate::room::Attachment;
 use crate::room::feed::Feed;
 use crate::session::{Identified, Refused, Relay, in_time};
 
-/// Bytes read at a time. The library's own 128 KiB would cost 134 KiB of memory for each idle connection.
-const READ_BUFFER: usize = 4 * 1024;
-/// Bytes gathered before they are written.
-const WRITE_BUFFER: usize = 4 * 1024;
-/// Bytes gathered at most, beyond one message.
-const MAX_WRITE_BUFFER: usize = 1024 * 1024;
+/// Bytes read at a time, and held by each connection. The library's own 128 KiB would be so for each idle one.
+const READ_BUFFER: usize = 2 * 1024;
 
 const MESSAGE_PACK: &str = "v1.msgpack.inkrelay";
 const JSON: &str = "v1.json.inkrelay";
 
-/// Answers that wait for the writing half.
-const ANSWERS: usize = 64;
 /// A client that is told that the connection ends has so long to take the last bytes.
 const CLOSE_TIME: Duration = Duration::from_secs(5);
 
-type Incoming = SplitStream<WebSocket>;
+type Incoming = WebSocketStream<Wire>;
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -96,39 +100,66 @@ pub async fn upgrade(
     RoomName(room): RoomName,
     Extension(PeerAddress(address)): Extension<PeerAddress>,
     Extension(count): Extension<ConnectionCount>,
-    headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    request: Request,
 ) -> Result<Response, Problem> {
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }
-    let upgrade =
-        upgrade.map_err(|error| Problem::new(ErrorCode::Malformed, format!("no WebSocket: {error}")))?;
-    let mut upgrade = configure(upgrade, relay.config.limits.message_bytes());
-    let protocol = subprotocol(&headers);
-    if let Some(protocol) = protocol {
-        upgrade.set_selected_protocol(HeaderValue::from_static(protocol));
-    }
+    let protocol = subprotocol(request.headers());
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
-    let on_failed = |error| tracing::debug!(%error, "a WebSocket did not come about");
-    Ok(upgrade.on_failed_upgrade(on_failed).on_upgrade(move |socket| async move {
+    let (mut response, upgraded) = handshake(request)?;
+    if let Some(protocol) = protocol {
+        response.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+    }
+    tokio::spawn(async move {
+        let (incoming, outlet) = match upgraded.await {
+            Ok(upgraded) => match open(upgraded, encoding, relay.config.limits.message_bytes()).await {
+                Some(open) => open,
+                None => {
+                    return tracing::error!("a WebSocket is over another kind of connection than any here");
+                }
+            },
+            Err(error) => return tracing::debug!(%error, "a WebSocket did not come about"),
+        };
         let Some(counted) = count.take() else { return };
         tokio::select! {
-            () = serve(relay, room, socket, encoding, address) => {}
+            () = serve(relay, room, incoming, outlet, address) => {}
             () = counted.cut() => {}
         }
-    }))
+    });
+    Ok(response)
+}
+
+/// Answers the opening handshake (RFC 6455, section 4.2).
+fn handshake(mut request: Request) -> Result<(Response, hyper::upgrade::OnUpgrade), Problem> {
+    let upgraded = hyper::upgrade::on(&mut request);
+    let response = create_response_with_body(&request.map(drop), Body::empty)
+        .map_err(|error| Problem::new(ErrorCode::Malformed, format!("no WebSocket: {error}")))?;
+    Ok((response, upgraded))
+}
+
+/// Takes over a connection that was upgraded.
+async fn open(upgraded: Upgraded, encoding: Encoding, max_message: usize) -> Option<(Incoming, Arc<Outlet>)> {
+    let parts = upgraded.downcast::<TokioIo<Lingering>>().ok()?;
+    let (stream, farewells) = parts.io.into_inner().into_parts();
+    let (read, write) = stream.into_split();
+    let outlet = Arc::new(Outlet::new(write, encoding));
+    let wire = Wire::new(read, Arc::clone(&outlet), farewells);
+    // A client that speaks before it has the answer may have said something already.
+    let early = parts.read_buf.to_vec();
+    let config = config(max_message);
+    Some((WebSocketStream::from_partially_read(wire, early, Role::Server, Some(config)).await, outlet))
 }
 
 /// The settings of every WebSocket here: small buffers for many idle connections, and messages, whole or in
 /// fragments, of so many bytes at most.
-pub fn configure(upgrade: WebSocketUpgrade, max_message: usize) -> WebSocketUpgrade {
-    upgrade
+fn config(max_message: usize) -> WebSocketConfig {
+    WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
-        .write_buffer_size(WRITE_BUFFER)
-        .max_write_buffer_size(MAX_WRITE_BUFFER.saturating_add(max_message))
-        .max_message_size(max_message)
-        .max_frame_size(max_message)
+        // The outlet takes everything, so that the library keeps nothing back.
+        .write_buffer_size(0)
+        .max_message_size(Some(max_message))
+        .max_frame_size(Some(max_message))
 }
 
 /// The first of the subprotocols offered that is spoken here; the client's order is its preference.
@@ -138,26 +169,26 @@ fn subprotocol(headers: &HeaderMap) -> Option<&'static str> {
     names.map(str::trim).find_map(|name| [MESSAGE_PACK, JSON].into_iter().find(|known| *known == name))
 }
 
-async fn serve(relay: Arc<Relay>, room: RoomId, socket: WebSocket, encoding: Encoding, address: IpAddr) {
-    let (sink, mut incoming) = socket.split();
-    let mut out = Outgoing::new(sink, encoding, relay.config.times.stall_time);
-    let end = match hello(&relay, &mut incoming, encoding).await {
-        Ok(hello) => match in_time(Session::open(&relay, &room, &hello, address)).await {
-            Ok((session, feed, welcome)) => match out.feed(welcome.to_bytes().into()).await {
-                Ok(()) => session.run(&mut out, &mut incoming, feed).await,
-                Err(end) => end,
-            },
-            Err(end) => end,
-        },
+async fn serve(
+    relay: Arc<Relay>,
+    room: RoomId,
+    mut incoming: Incoming,
+    outlet: Arc<Outlet>,
+    address: IpAddr,
+) {
+    let out = Outgoing::new(outlet, relay.config.times.stall_time);
+    // Boxed: what opening needs for a moment would be held by every idle connection.
+    let end = match Box::pin(Session::open(&relay, &room, &mut incoming, &out, address)).await {
+        Ok((session, feed)) => session.run(&out, &mut incoming, feed).await,
         Err(end) => end,
     };
     // The client may be gone or stuck; after the close time the connection is dropped either way.
     match end {
         End::Close(code, reason) => {
             tracing::debug!(%room, code = code.number(), reason, "closing a WebSocket");
-            drop(timeout(CLOSE_TIME, out.close(code, reason, &mut incoming)).await);
+            drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
         }
-        End::Peer => drop(timeout(CLOSE_TIME, out.finish()).await),
+        End::Peer => drop(timeout(CLOSE_TIME, out.finish(&mut incoming)).await),
     }
 }
 
@@ -186,7 +217,7 @@ async fn hello(relay: &Relay, incoming: &mut Incoming, encoding: Encoding) -> Re
 
 /// The MessagePack of a message, whatever it came in; `None` for what is no frame.
 fn frame_bytes(
-    message: Option<Result<Message, axum::Error>>,
+    message: Option<Result<Message, tungstenite::Error>>,
     encoding: Encoding,
 ) -> Result<Option<Bytes>, End> {
     match (message, encoding) {
@@ -202,19 +233,27 @@ fn frame_bytes(
         }
         (Some(Ok(Message::Ping(_) | Message::Pong(_))), _) => Ok(None),
         (Some(Ok(Message::Close(_))) | None, _) => Err(End::Peer),
-        (Some(Err(error)), _) => {
-            let error = error.into_inner();
-            match error.downcast_ref::<tungstenite::Error>() {
-                Some(tungstenite::Error::Capacity(_)) => {
-                    Err(End::close(CloseCode::TooLarge, "the message is larger than the limit in welcome"))
-                }
-                Some(tungstenite::Error::Protocol(_) | tungstenite::Error::Utf8(_)) => {
-                    Err(End::malformed("this is no frame of the WebSocket protocol"))
-                }
-                _ => Err(End::Peer),
+        (Some(Ok(Message::Frame(_))), _) => Ok(None),
+        (Some(Err(error)), _) => match error {
+            tungstenite::Error::Capacity(_) => {
+                Err(End::close(CloseCode::TooLarge, "the message is larger than the limit in welcome"))
             }
-        }
+            tungstenite::Error::Protocol(_) | tungstenite::Error::Utf8(_) => {
+                Err(End::malformed("this is no frame of the WebSocket protocol"))
+            }
+            _ => Err(End::Peer),
+        },
     }
+}
+
+/// The frame of records.
+fn records_frame(first: Seq, records: &[Bytes]) -> Bytes {
+    let mut frame = Vec::with_capacity(16 + records.iter().map(Bytes::len).sum::<usize>());
+    msgpack::write_array(&mut frame, 3);
+    msgpack::write_uint(&mut frame, 66);
+    msgpack::write_uint(&mut frame, first.get());
+    write_records(&mut frame, records);
+    frame.into()
 }
 
 /// One participant's session over a WebSocket.
@@ -224,6 +263,8 @@ struct Session<'r> {
     who: Identified,
     address: IpAddr,
     attachment: Attachment,
+    /// Whether one of the room's rows hands records over.
+    is_seated: AtomicBool,
 }
 
 impl Drop for Session<'_> {
@@ -233,8 +274,21 @@ impl Drop for Session<'_> {
 }
 
 impl<'r> Session<'r> {
-    /// Opens a session and welcomes the client.
+    /// Opens a session for the client that says hello, and welcomes it.
     async fn open(
+        relay: &'r Relay,
+        room: &RoomId,
+        incoming: &mut Incoming,
+        out: &Outgoing,
+        address: IpAddr,
+    ) -> Result<(Self, Feed), End> {
+        let hello = hello(relay, incoming, out.encoding()).await?;
+        let (session, feed, welcome) = in_time(Self::enter(relay, room, &hello, address)).await?;
+        out.add(&welcome);
+        Ok((session, feed))
+    }
+
+    async fn enter(
         relay: &'r Relay,
         room: &RoomId,
         hello: &Hello,
@@ -245,7 +299,7 @@ impl<'r> Session<'r> {
         let reading = relay.enter(room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
-        let session = Self { relay, reading, who, address, attachment };
+        let session = Self { relay, reading, who, address, attachment, is_seated: AtomicBool::new(false) };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
@@ -262,21 +316,16 @@ impl<'r> Session<'r> {
         Ok((session, feed, welcome))
     }
 
-    async fn run(self, out: &mut Outgoing, incoming: &mut Incoming, feed: Feed) -> End {
-        let encoding = out.encoding();
-        let (answers, waiting) = mpsc::channel(ANSWERS);
-        let took = out.took();
-        let mut write = pin!(self.write(out, feed, waiting));
-        let read = pin!(Reading::new(&self, answers, took).run(incoming, encoding));
+    fn is_seated(&self) -> bool {
+        self.is_seated.load(Ordering::Relaxed)
+    }
+
+    async fn run(self, out: &Outgoing, incoming: &mut Incoming, feed: Feed) -> End {
+        let write = pin!(self.write(out, feed));
+        let read = pin!(Reading::new(&self, out).run(incoming));
         tokio::select! {
-            end = read => {
-                // What was answered is still sent: the go away, and the error before a close.
-                if !matches!(end, End::Peer) {
-                    drop(timeout(CLOSE_TIME, write).await);
-                }
-                end
-            }
-            end = write.as_mut() => end,
+            end = read => end,
+            end = write => end,
             () = self.attachment.replaced() => {
                 End::close(CloseCode::Replaced, "a newer connection has the same ticket")
             }

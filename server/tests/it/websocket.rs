@@ -67,3 +67,45 @@ async fn pointers_reach_the_others_only() {
         .await;
     assert_eq!(seen, (one.client, 5, -6));
 }
+
+/// The records and acks that come in each frame, until the record `last` has come.
+async fn frames(socket: &mut Socket, last: u64) -> Vec<usize> {
+    let (mut frames, mut seen) = (Vec::new(), 0);
+    while seen < last {
+        let count = socket.wait_for("records", |frame| match frame {
+            ServerFrame::Records { records, .. } => Some(records.len()),
+            _ => None,
+        });
+        frames.push(count.await);
+        seen += *frames.last().unwrap() as u64;
+    }
+    frames
+}
+
+/// what comes when it was quiet is told at once; what follows soon is told together.
+#[tokio::test]
+async fn a_busy_room_is_told_of_many_records_in_one_frame() {
+    let relay = Relay::start(|config| config.times.flush_ms = 1000).await;
+    let (mut drawer, mut reader) =
+        (Socket::join(relay.address, "a").await, Socket::join(relay.address, "a").await);
+    for n in 1..=20 {
+        drawer.draw(n, &[mark(n)]).await;
+    }
+    let frames = frames(&mut reader, 20).await;
+    assert!(frames.len() < 10, "{frames:?}");
+    // The answers came along, and none was left behind.
+    drawer.acked(20).await;
+}
+
+/// without a flush time nothing waits for anything.
+#[tokio::test]
+async fn without_a_flush_time_each_record_is_told_at_once() {
+    let relay = Relay::start(|config| config.times.flush_ms = 0).await;
+    let (mut drawer, mut reader) =
+        (Socket::join(relay.address, "a").await, Socket::join(relay.address, "a").await);
+    for n in 1..=20 {
+        drawer.draw(n, &[mark(n)]).await;
+        drawer.acked(n).await;
+        assert_eq!(frames(&mut reader, 1).await, [1]);
+    }
+}

@@ -1,101 +1,111 @@
-//! The writing half: answers, what is new about the people here, and what the cursor lacks.
+//! The writing half: what is new about the people here, and what the cursor lacks.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
-use futures_util::stream::SplitSink;
-use futures_util::{SinkExt, StreamExt};
-use inkrelay_protocol::frame::write_records;
-use inkrelay_protocol::{ClientId, CloseCode, Seq, ServerFrame, msgpack};
-use tokio::sync::mpsc;
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use inkrelay_protocol::{ClientId, CloseCode, ServerFrame};
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
-use super::{End, Incoming, Session};
+use super::outlet::Outlet;
+use super::{End, Incoming, Session, records_frame};
 use crate::room::Room;
+use crate::room::cursor::Cursor;
 use crate::room::feed::{Fed, Feed};
+use crate::room::row::{Seat, Subscriber};
 use crate::transport::MESSAGE;
 use crate::transport::encoding::Encoding;
 
 /// A store that did not answer a reader is asked again after this time.
 const STORE_RETRY: Duration = Duration::from_millis(500);
 
+/// Bytes gathered before they are sent.
+const GATHERED_BYTES: usize = 4 * 1024;
+
 impl Session<'_> {
-    /// The writing half: ends when no more answers can come, or the client does not take what it is sent.
-    pub(super) async fn write(&self, out: &mut Outgoing, feed: Feed, answers: mpsc::Receiver<Bytes>) -> End {
-        match self.write_all(out, feed, answers).await {
-            Ok(()) => End::Peer,
-            Err(end) => end,
-        }
+    /// The writing half: ends when the client is gone or does not take what it is sent.
+    pub(super) async fn write(&self, out: &Outgoing, mut feed: Feed) -> End {
+        let mut seat = None;
+        let Err(end) = self.write_all(out, &mut feed, &mut seat).await;
+        end
     }
 
     async fn write_all(
         &self,
-        out: &mut Outgoing,
-        mut feed: Feed,
-        mut answers: mpsc::Receiver<Bytes>,
-    ) -> Result<(), End> {
+        out: &Outgoing,
+        feed: &mut Feed,
+        seat: &mut Option<Seat>,
+    ) -> Result<std::convert::Infallible, End> {
         let room: &Arc<Room> = &self.reading;
         let times = &self.relay.config.times;
-        let mut changes = room.changes();
+        let (mut changes, mut news) = (room.changes(), room.news_of_people());
         // Where pens hovered before is nothing to those who come now.
         let mut people = SeenPeople { list: None, moves: room.shown_moves() };
         let mut ping_at = Instant::now() + times.idle_time / 2;
+        let mut timer = pin!(sleep_until(ping_at));
         loop {
-            // Marked as seen before it is looked at: a change meanwhile wakes again.
+            // Marked as seen before they are looked at: a change meanwhile wakes again.
             changes.borrow_and_update();
-            while let Ok(answer) = answers.try_recv() {
-                out.feed(answer).await?;
-            }
+            news.borrow_and_update();
             people.feed(room, self.who.client, out).await?;
             if Instant::now() >= ping_at {
-                out.ping().await?;
+                out.outlet.add_ping();
                 ping_at = Instant::now() + times.idle_time / 2;
             }
             let mut wake_at = ping_at;
-            match feed.next(room, MESSAGE).await {
-                Ok(Fed::Records { first, records, .. }) => {
-                    out.feed(records_frame(first, &records)).await?;
-                    continue;
-                }
-                Ok(Fed::Reset { until, records, more }) => {
-                    let records = records.iter().map(|record| &record[..]).collect();
-                    out.feed(ServerFrame::Reset { position: until, records, more }.to_bytes().into()).await?;
-                    continue;
-                }
-                Ok(Fed::UpToDate) => {}
-                Err(error) => {
-                    tracing::warn!(room = %room.id(), %error, "a reader waits for the store");
-                    wake_at = wake_at.min(Instant::now() + STORE_RETRY);
+            if let Some(position) = seat.as_ref().and_then(Seat::left_at) {
+                *seat = None;
+                *feed = Feed::at(Cursor::at(position));
+            }
+            if seat.is_none() {
+                match feed.next(room, MESSAGE).await {
+                    Ok(Fed::Records { first, records, .. }) => {
+                        out.feed(records_frame(first, &records)).await?;
+                        continue;
+                    }
+                    Ok(Fed::Reset { until, records, more }) => {
+                        let records = records.iter().map(|record| &record[..]).collect();
+                        out.feed(ServerFrame::Reset { position: until, records, more }.to_bytes().into())
+                            .await?;
+                        continue;
+                    }
+                    Ok(Fed::UpToDate) => {
+                        out.flush().await?;
+                        let before = feed.position();
+                        *seat = room.seat(feed, Arc::clone(&out.outlet) as Arc<dyn Subscriber>);
+                        if seat.is_none() && feed.position() != before {
+                            continue;
+                        }
+                    }
+                    Err(error) => {
+                        tracing::warn!(room = %room.id(), %error, "a reader waits for the store");
+                        wake_at = wake_at.min(Instant::now() + STORE_RETRY);
+                    }
                 }
             }
-            if out.sent_at.elapsed() >= times.heartbeat {
-                out.feed(ServerFrame::Heartbeat(room.head()).to_bytes().into()).await?;
+            self.is_seated.store(seat.is_some(), Ordering::Relaxed);
+            if out.outlet.sent_at().elapsed() >= times.heartbeat {
+                out.add(&ServerFrame::Heartbeat(room.head()));
             }
             out.flush().await?;
+            wake_at = wake_at.min(out.outlet.sent_at() + times.heartbeat);
+            if timer.is_elapsed() || wake_at < timer.deadline() {
+                // When it is later, the timer is left: it wakes too early, and is set anew.
+                timer.as_mut().reset(wake_at);
+            }
             tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return Ok(()) },
-                answer = answers.recv() => match answer {
-                    Some(answer) => out.feed(answer).await?,
-                    None => return Ok(()),
-                },
-                () = sleep_until(wake_at.min(out.sent_at + times.heartbeat)) => {}
+                _ = news.changed() => {}
+                _ = changes.changed(), if seat.is_none() => {}
+                () = out.outlet.called() => {}
+                () = timer.as_mut() => {}
             }
         }
     }
-}
-
-fn records_frame(first: Seq, records: &[Bytes]) -> Bytes {
-    let mut frame = Vec::with_capacity(16 + records.iter().map(Bytes::len).sum::<usize>());
-    msgpack::write_array(&mut frame, 3);
-    msgpack::write_uint(&mut frame, 66);
-    msgpack::write_uint(&mut frame, first.get());
-    write_records(&mut frame, records);
-    frame.into()
 }
 
 /// What of presence a reader was told.
@@ -105,7 +115,7 @@ struct SeenPeople {
 }
 
 impl SeenPeople {
-    async fn feed(&mut self, room: &Room, own: ClientId, out: &mut Outgoing) -> Result<(), End> {
+    async fn feed(&mut self, room: &Room, own: ClientId, out: &Outgoing) -> Result<(), End> {
         if self.list.is_none_or(|seen| room.shown_participants() > seen) {
             let (version, frame) = room.participants_frame();
             self.list = Some(version);
@@ -122,65 +132,71 @@ impl SeenPeople {
     }
 }
 
-/// The way out, in the client's encoding.
+/// The way out, for the connection's own task, which can wait.
 pub(super) struct Outgoing {
-    sink: SplitSink<WebSocket, Message>,
-    encoding: Encoding,
+    outlet: Arc<Outlet>,
     /// How long a client may take nothing.
     stall: Duration,
-    /// When something was last sent, for the heartbeat.
-    sent_at: Instant,
     /// Whether the client took something that it was waited for to take.
-    took: Arc<AtomicBool>,
+    took: AtomicBool,
 }
 
 impl Outgoing {
-    pub(super) fn new(sink: SplitSink<WebSocket, Message>, encoding: Encoding, stall: Duration) -> Self {
-        Self { sink, encoding, stall, sent_at: Instant::now(), took: Arc::default() }
+    pub(super) const fn new(outlet: Arc<Outlet>, stall: Duration) -> Self {
+        Self { outlet, stall, took: AtomicBool::new(false) }
     }
 
-    /// Set whenever the client took something that it was waited for to take: a sign of life.
-    pub(super) fn took(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.took)
+    /// Whether the client took something that it was waited for to take, since this was last asked: a sign of life.
+    pub(super) fn client_took(&self) -> bool {
+        self.took.swap(false, Ordering::Relaxed)
     }
 
-    pub(super) const fn encoding(&self) -> Encoding {
-        self.encoding
+    pub(super) fn encoding(&self) -> Encoding {
+        self.outlet.encoding()
     }
 
     /// Gathers a frame; what is gathered goes out at the next flush at the latest.
-    pub(super) async fn feed(&mut self, frame: Bytes) -> Result<(), End> {
-        self.sent_at = Instant::now();
-        let encoded = self.encoding.encode(frame);
-        let message = match self.encoding {
-            Encoding::MessagePack => Message::Binary(encoded),
-            Encoding::Json => Message::Text(Utf8Bytes::try_from(encoded).map_err(|_| End::Peer)?),
-        };
-        stalled(self.stall, &self.took, self.sink.feed(message)).await
+    pub(super) fn add(&self, frame: &ServerFrame<'_>) {
+        self.outlet.add(frame.to_bytes().into());
     }
 
-    async fn flush(&mut self) -> Result<(), End> {
-        stalled(self.stall, &self.took, self.sink.flush()).await
+    /// Gathers the answer to a batch. Returns how many are gathered by now.
+    pub(super) fn answer(&self, frame: &ServerFrame<'_>) -> usize {
+        self.outlet.add_answer(frame.to_bytes().into())
     }
 
-    async fn ping(&mut self) -> Result<(), End> {
-        stalled(self.stall, &self.took, self.sink.feed(Message::Ping(Bytes::new()))).await
+    /// Sends what is gathered, as far as the client takes it at once; the writing half sees to the rest.
+    pub(super) fn send(&self) {
+        self.outlet.send();
+    }
+
+    /// Gathers a frame of any size.
+    async fn feed(&self, frame: Bytes) -> Result<(), End> {
+        self.outlet.add(frame);
+        if self.outlet.waiting() >= GATHERED_BYTES { self.flush().await } else { Ok(()) }
+    }
+
+    /// Sends what is gathered. Waits while the client does not take it.
+    pub(super) async fn flush(&self) -> Result<(), End> {
+        stalled(self.stall, &self.took, poll_fn(|context| self.outlet.poll_send(context))).await
     }
 
     /// Answers the close of a client that is still there.
-    pub(super) async fn finish(&mut self) {
-        // What was gathered cannot be sent after a close and fails; only then comes the close's own turn. The
-        // client may also be gone, and then nobody needs the answer.
-        let _ = self.sink.flush().await;
-        let _ = self.sink.close().await;
+    pub(super) async fn finish(&self, incoming: &mut Incoming) {
+        self.outlet.close();
+        // The library writes its answer, and says that the connection is closed, before that is sent. The client may
+        // also be gone, and then nobody needs the answer.
+        let _ = incoming.flush().await;
+        let _ = self.flush().await;
     }
 
     /// Closes, and waits until the client has closed too.
-    pub(super) async fn close(&mut self, code: CloseCode, reason: String, incoming: &mut Incoming) {
+    pub(super) async fn close(&self, code: CloseCode, reason: &str, incoming: &mut Incoming) {
+        self.outlet.close();
         // RFC 6455, section 5.5: a control frame holds 125 bytes, two of which are the code.
         let end = reason.floor_char_boundary(123);
-        let frame = CloseFrame { code: code.number(), reason: reason[..end].into() };
-        if self.sink.send(Message::Close(Some(frame))).await.is_ok() {
+        let frame = CloseFrame { code: code.number().into(), reason: reason[..end].into() };
+        if incoming.close(Some(frame)).await.is_ok() {
             while let Some(Ok(_)) = incoming.next().await {}
         }
     }
@@ -191,21 +207,19 @@ impl Outgoing {
 async fn stalled(
     within: Duration,
     took: &AtomicBool,
-    write: impl Future<Output = Result<(), axum::Error>>,
+    write: impl Future<Output = std::io::Result<()>>,
 ) -> Result<(), End> {
     let mut write = pin!(write);
-    let mut waited = false;
-    let write = std::future::poll_fn(|cx| {
-        let polled = write.as_mut().poll(cx);
-        waited |= polled.is_pending();
-        polled
-    });
-    match timeout(within, write).await {
-        Ok(Ok(())) => {
-            took.fetch_or(waited, Ordering::Relaxed);
-            Ok(())
-        }
-        Ok(Err(_)) => Err(End::Peer),
-        Err(_) => Err(End::close(CloseCode::TooSlow, "what is sent is not taken")),
-    }
+    // A timer is made only when it has to be waited.
+    let result = match write.as_mut().now_or_never() {
+        Some(result) => result,
+        None => match timeout(within, write).await {
+            Ok(result) => {
+                took.store(true, Ordering::Relaxed);
+                result
+            }
+            Err(_) => return Err(End::close(CloseCode::TooSlow, "what is sent is not taken")),
+        },
+    };
+    result.map_err(|_| End::Peer)
 }

@@ -1,0 +1,82 @@
+//! The beat: how often readers are told of records.
+//!
+//! What comes when it was quiet is told at once. While a room is busy, records are told together, one flush time after
+//! the first of them: one write for each reader instead of many.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::{Room, STRETCH};
+use crate::lock::lock;
+
+/// A room is quiet when nothing came for so many flush times. With one drawer and a display of 60 Hz it is.
+const QUIET: u32 = 2;
+
+/// When records came, and what waits.
+#[derive(Default)]
+pub(super) struct Beat {
+    state: Mutex<State>,
+    /// Whether readers are told when the flush time is over.
+    is_scheduled: AtomicBool,
+    /// How many are about to tell them.
+    promises: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    came_at: Option<Instant>,
+    waiting_bytes: usize,
+}
+
+impl Room {
+    /// Whether readers are told of records within the flush time, so that other news for them can go along.
+    pub fn is_beat_due(&self) -> bool {
+        self.beat.is_scheduled.load(Ordering::Acquire) || self.beat.promises.load(Ordering::Acquire) > 0
+    }
+
+    /// Has what is for readers alone wait for [`Room::keep_promise`], which is to come in a moment.
+    pub(super) fn promise_beat(&self) {
+        self.beat.promises.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The tail has that many bytes of new records, as was promised.
+    pub(super) fn keep_promise(self: &Arc<Self>, bytes: usize) {
+        self.beat.promises.fetch_sub(1, Ordering::AcqRel);
+        self.records_came(bytes);
+    }
+
+    /// The tail has that many bytes of new records.
+    pub(super) fn records_came(self: &Arc<Self>, bytes: usize) {
+        let flush_time = self.node.limits.flush_time;
+        let now = Instant::now();
+        {
+            let mut state = lock(&self.beat.state);
+            let came_at = state.came_at.replace(now);
+            state.waiting_bytes += bytes;
+            let is_quiet = came_at.is_none_or(|at| now.duration_since(at) >= QUIET * flush_time);
+            let may_wait = !flush_time.is_zero() && state.waiting_bytes < STRETCH.bytes;
+            if may_wait && self.beat.is_scheduled.load(Ordering::Acquire) {
+                return;
+            }
+            if may_wait && !is_quiet {
+                self.beat.is_scheduled.store(true, Ordering::Release);
+                let room = Arc::clone(self);
+                tokio::spawn(async move {
+                    tokio::time::sleep_until((now + flush_time).into()).await;
+                    room.beat.is_scheduled.store(false, Ordering::Release);
+                    room.show_records();
+                });
+                return;
+            }
+        }
+        self.show_records();
+    }
+
+    /// Tells readers of all that the tail has.
+    pub(super) fn show_records(self: &Arc<Self>) {
+        lock(&self.beat.state).waiting_bytes = 0;
+        self.tell_rows();
+        self.changed.send_replace(());
+    }
+}

@@ -1,0 +1,217 @@
+//! The way out of one WebSocket: whole frames go in, from whoever has one, and leave in their order.
+//!
+//! Three write here: the connection's own task, the room's rows, and the library, which answers pings and closes.
+//! Each hands over whole frames under a lock, so that none of them can tear another's. What the kernel does not take
+//! at once waits here; from then on rows hand over nothing, and the connection's task sends it when it can.
+
+use std::io;
+use std::sync::Mutex;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
+
+use super::records_frame;
+use crate::lock::lock;
+use crate::room::row::{Delivery, Stretch, Subscriber};
+use crate::transport::encoding::Encoding;
+
+/// A buffer that was larger is given back when it is empty.
+const KEPT_BYTES: usize = 512;
+
+/// See the module's documentation.
+pub(super) struct Outlet {
+    socket: OwnedWriteHalf,
+    encoding: Encoding,
+    state: Mutex<State>,
+    /// Wakes the connection's task: it left its row, or something waits to be sent.
+    call: Notify,
+}
+
+struct State {
+    waiting: Vec<u8>,
+    /// Of `waiting`, what is sent already.
+    sent: usize,
+    /// Answers in it.
+    answers: usize,
+    /// When a frame was last handed over.
+    sent_at: Instant,
+    /// The kernel did not take all that it was given.
+    is_blocked: bool,
+    /// A close was sent: nothing may follow.
+    is_closed: bool,
+}
+
+impl Outlet {
+    pub(super) fn new(socket: OwnedWriteHalf, encoding: Encoding) -> Self {
+        let state = State {
+            waiting: Vec::new(),
+            sent: 0,
+            answers: 0,
+            sent_at: Instant::now(),
+            is_blocked: false,
+            is_closed: false,
+        };
+        Self { socket, encoding, state: Mutex::new(state), call: Notify::new() }
+    }
+
+    pub(super) const fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// When a frame was last handed over.
+    pub(super) fn sent_at(&self) -> Instant {
+        lock(&self.state).sent_at
+    }
+
+    /// Bytes that wait to be sent.
+    pub(super) fn waiting(&self) -> usize {
+        let state = lock(&self.state);
+        state.waiting.len() - state.sent
+    }
+
+    /// Waits until the connection's task has something to do here.
+    pub(super) async fn called(&self) {
+        self.call.notified().await;
+    }
+
+    /// Adds the frame of a message in MessagePack, which goes out with the next flush.
+    pub(super) fn add(&self, message: Bytes) {
+        let payload = self.encoding.encode(message);
+        self.add_frame(data(self.encoding), &payload);
+    }
+
+    /// Adds the answer to a batch. Returns how many wait by now.
+    pub(super) fn add_answer(&self, message: Bytes) -> usize {
+        self.add(message);
+        let mut state = lock(&self.state);
+        state.answers += 1;
+        state.answers
+    }
+
+    pub(super) fn add_ping(&self) {
+        self.add_frame(OpCode::Control(Control::Ping), &[]);
+    }
+
+    fn add_frame(&self, kind: OpCode, payload: &[u8]) {
+        let mut state = lock(&self.state);
+        if !state.is_closed {
+            state.sent_at = Instant::now();
+            frame(kind, payload, &mut state.waiting);
+        }
+    }
+
+    /// Sends what the library writes, frame by frame: pongs, and closes, after which it does not flush.
+    pub(super) fn write(&self, bytes: &[u8]) {
+        lock(&self.state).waiting.extend_from_slice(bytes);
+        self.send();
+    }
+
+    /// Lets nothing more in but what the library writes.
+    pub(super) fn close(&self) {
+        lock(&self.state).is_closed = true;
+    }
+
+    /// Sends what waits, as far as it goes without waiting. Of the rest the connection's task is told.
+    pub(super) fn send(&self) {
+        // An error shows when the connection's task sends the rest.
+        if !matches!(self.send_waiting(&mut lock(&self.state)), Ok(true)) {
+            self.call.notify_one();
+        }
+    }
+
+    /// Sends what waits.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub(super) fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let socket: &TcpStream = self.socket.as_ref();
+        while !self.send_waiting(&mut lock(&self.state))? {
+            ready!(socket.poll_write_ready(context))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether the kernel took everything.
+    fn send_waiting(&self, state: &mut State) -> io::Result<bool> {
+        while state.sent < state.waiting.len() {
+            match self.socket.try_write(&state.waiting[state.sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(len) => state.sent += len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    state.is_blocked = true;
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        (state.sent, state.answers) = (0, 0);
+        if state.waiting.capacity() > KEPT_BYTES {
+            state.waiting = Vec::new();
+        } else {
+            state.waiting.clear();
+        }
+        state.is_blocked = false;
+        Ok(true)
+    }
+}
+
+impl Subscriber for Outlet {
+    fn deliver(&self, stretch: &Stretch) -> Delivery {
+        let encoding = self.encoding;
+        let frame = stretch.encoded(encoding as usize, |first, records| {
+            let payload = encoding.encode(records_frame(first, records));
+            let mut out = Vec::with_capacity(payload.len() + 10);
+            frame(data(encoding), &payload, &mut out);
+            out.into()
+        });
+        let mut state = lock(&self.state);
+        if state.is_closed || state.is_blocked {
+            return Delivery::Refused;
+        }
+        state.sent_at = Instant::now();
+        let taken = if state.waiting.is_empty() {
+            // Straight from what all share.
+            let taken = self.socket.try_write(frame).unwrap_or(0);
+            state.waiting.extend_from_slice(&frame[taken..]);
+            taken == frame.len()
+        } else {
+            state.waiting.extend_from_slice(frame);
+            false
+        };
+        // An error shows when the connection's task sends the rest.
+        if taken || matches!(self.send_waiting(&mut state), Ok(true)) {
+            Delivery::Taken
+        } else {
+            Delivery::TakenAsLast
+        }
+    }
+
+    fn flush(&self) {
+        self.send();
+    }
+
+    fn left(&self) {
+        self.call.notify_one();
+    }
+}
+
+const fn data(encoding: Encoding) -> OpCode {
+    OpCode::Data(match encoding {
+        Encoding::MessagePack => Data::Binary,
+        Encoding::Json => Data::Text,
+    })
+}
+
+/// RFC 6455, section 5.2; a server's frames are not masked.
+fn frame(opcode: OpCode, payload: &[u8], out: &mut Vec<u8>) {
+    let header = FrameHeader { is_final: true, opcode, ..FrameHeader::default() };
+    out.reserve(header.len(payload.len() as u64) + payload.len());
+    header.format(payload.len() as u64, out).expect("a Vec takes everything");
+    out.extend_from_slice(payload);
+}
