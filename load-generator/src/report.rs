@@ -74,7 +74,7 @@ pub struct Report {
     pub machine: String,
     /// When it began, in milliseconds since 1970.
     pub began_unix_ms: u64,
-    /// From the first draw to the last record, in seconds.
+    /// From the first draw to the last answer or record, whichever was later, in seconds.
     pub took_s: f64,
     /// What became of the draws.
     pub tally: Tally,

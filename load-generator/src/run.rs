@@ -18,7 +18,7 @@ use crate::measure::mark::Ink;
 use crate::measure::pacer::{Lanes, Pace};
 use crate::measure::recorder::Clock;
 use crate::measure::watcher::machine;
-use crate::report::{Latency, Report};
+use crate::report::{Figure, Latency, Report};
 use crate::sampler::{Live, Sampler};
 use crate::target::{Broken, Drawer, Reader, Target};
 
@@ -170,12 +170,14 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
             }
         }
     }
+    let drawn_us = clock.now_us();
+    // They took that long at the least.
+    for (writer, due_us) in shared.ledger.unanswered() {
+        live.ack.record(usize::from(writer), &[drawn_us.saturating_sub(due_us)]);
+    }
     audit::drain(&shared, setup.drain).await;
     storms.abort();
-    let last_us = match live.newest_us.load(Ordering::Relaxed) {
-        0 => clock.now_us(),
-        newest_us => newest_us,
-    };
+    let last_us = drawn_us.max(live.newest_us.load(Ordering::Relaxed));
     report.took_s = last_us.saturating_sub(live.first_us.load(Ordering::Relaxed)) as f64 / 1e6;
     (report.seconds, report.processes) = sampler.stop().await;
     shared.stop.send_replace(true);
@@ -189,6 +191,14 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     report.delivered = live.delivered.load(Ordering::Relaxed);
     (report.delivery, report.ack) = (latency(&live.delivery), latency(&live.ack));
     report.broken = live.broken();
+    let away_us = live.away_us.load(Ordering::Relaxed);
+    if away_us > 0 {
+        report.figures.push(Figure::new("the server was away for", away_us as f64 / 1e6, "s"));
+    }
+    let unsent = total.saturating_sub(report.tally.sent);
+    if unsent > 0 && lanes.is_stopped() {
+        report.warnings.push(format!("{unsent} draws of {total} were never sent"));
+    }
     if !plan.storms_s.is_empty() {
         live.reconnect_figures(&mut report);
     }

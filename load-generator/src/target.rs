@@ -55,6 +55,13 @@ pub type Take<'t> = dyn FnMut(Arrived<'_>) + Send + 't;
 /// Someone who draws, over one connection.
 #[async_trait]
 pub trait Drawer: Send {
+    /// Makes sure that there is a connection. Called before each draw counts as sent, so that one that never left
+    /// is sent when the server is back, and late.
+    ///
+    /// # Errors
+    /// When there is no connection, or the one there was is gone; the next call connects again.
+    async fn ready(&mut self) -> Result<(), Broken>;
+
     /// Hands one draw over and tells its [`Answers`] what became of it, now or later. `number` is the one in the
     /// draw's mark: a drawer's numbers go up by one.
     ///
@@ -64,7 +71,7 @@ pub trait Drawer: Send {
     /// A refusal is an answer. Whatever gets none stays unknown.
     ///
     /// # Errors
-    /// When the connection is of no use any more. The draw is unknown then; the next call connects again.
+    /// When the connection is of no use any more, or [`Drawer::ready`] was not called. The draw is unknown then.
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken>;
 
     /// Hands several draws over, the first of that number: in one message where the server takes them so, or else

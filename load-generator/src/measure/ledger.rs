@@ -80,6 +80,17 @@ impl Ledger {
         u32::try_from(self.writer(index).outcomes.len()).unwrap_or(u32::MAX)
     }
 
+    /// When the draws were due that have no answer, each with its writer.
+    pub fn unanswered(&self) -> Vec<(u16, u64)> {
+        let of = |index: u16| {
+            let writer = self.writer(index);
+            let draws = writer.outcomes.iter().zip(&writer.due_us);
+            let unknown = draws.filter(|(outcome, _)| **outcome == Outcome::Unknown);
+            unknown.map(|(_, due_us)| (index, *due_us)).collect::<Vec<_>>()
+        };
+        (0..self.writers()).flat_map(of).collect()
+    }
+
     /// Of some writers, or all.
     pub fn tally(&self, writers: std::ops::Range<u16>) -> Tally {
         let mut sum = Tally::default();

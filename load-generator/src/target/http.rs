@@ -73,6 +73,22 @@ impl Connection {
         Self { address, sender: None }
     }
 
+    /// Connects, unless it is connected.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub async fn connect(&mut self) -> Result<(), Broken> {
+        if self.sender.as_ref().is_some_and(|sender| !sender.is_closed()) {
+            return Ok(());
+        }
+        let stream = self.address.connect().await?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Broken::new)?;
+        // Ends with the sender, and says nothing that the request's own error does not.
+        tokio::spawn(connection);
+        self.sender = Some(sender);
+        Ok(())
+    }
+
     /// Sends a request and returns the head of its answer.
     ///
     /// # Errors
@@ -84,17 +100,8 @@ impl Connection {
         headers: &[(hyper::header::HeaderName, &str)],
         body: Bytes,
     ) -> Result<Response<Incoming>, Broken> {
-        let mut sender = match self.sender.take().filter(|sender| !sender.is_closed()) {
-            Some(sender) => sender,
-            None => {
-                let stream = self.address.connect().await?;
-                let (sender, connection) =
-                    http1::handshake(TokioIo::new(stream)).await.map_err(Broken::new)?;
-                // Ends with the sender, and says nothing that the request's own error does not.
-                tokio::spawn(connection);
-                sender
-            }
-        };
+        self.connect().await?;
+        let mut sender = self.sender.take().ok_or_else(|| Broken::new("not connected"))?;
         sender.ready().await.map_err(Broken::new)?;
         let mut request = Request::builder()
             .method(method)
@@ -153,6 +160,10 @@ impl Poster {
 
 #[async_trait]
 impl Drawer for Poster {
+    async fn ready(&mut self) -> Result<(), Broken> {
+        self.connection.connect().await
+    }
+
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
         let mut body = Vec::with_capacity(draw.len() + 1);
         msgpack::write_array(&mut body, 1);

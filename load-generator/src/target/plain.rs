@@ -83,6 +83,10 @@ impl Poster {
 
 #[async_trait]
 impl Drawer for Poster {
+    async fn ready(&mut self) -> Result<(), Broken> {
+        self.connection.connect().await
+    }
+
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
         let (kind, body) = match self.encoding {
             // Bytes and no more: by this type Nchan knows that a WebSocket must not take them for text.

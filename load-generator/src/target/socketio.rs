@@ -257,18 +257,22 @@ struct EventDrawer {
 
 #[async_trait]
 impl Drawer for EventDrawer {
-    async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
-        // The half that read has told that the connection broke, and this draw was not on its way.
-        if self.open.as_ref().is_some_and(|open| open.task.is_none() && open.outgoing.is_closed()) {
-            self.open = None;
-        }
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => {
-                let socket = self.target.join(&self.room).await?;
-                self.open.insert(Open::alone(socket, self.answers.clone()))
+    async fn ready(&mut self) -> Result<(), Broken> {
+        if let Some(open) = self.open.take_if(|open| open.outgoing.is_closed()) {
+            // Of the other half, whoever read there has told of it.
+            if open.task.is_some() {
+                return Err(Broken::new("the connection broke"));
             }
-        };
+        }
+        if self.open.is_none() {
+            let socket = self.target.join(&self.room).await?;
+            self.open = Some(Open::alone(socket, self.answers.clone()));
+        }
+        Ok(())
+    }
+
+    async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
+        let open = self.open.as_mut().ok_or_else(|| Broken::new("not connected"))?;
         let event = serde_json::json!(["draw", self.room, { "_placeholder": true, "num": 0 }]);
         let message = (format!("451-{number}{event}"), Bytes::copy_from_slice(draw));
         open.sent += 1;

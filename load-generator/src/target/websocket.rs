@@ -266,29 +266,20 @@ impl SocketDrawer {
     }
 
     /// Always as somebody new: with the old ticket, what is unknown would have to be sent again first.
-    async fn connect(&mut self) -> Result<&mut Open, Broken> {
+    async fn connect(&mut self) -> Result<(), Broken> {
         let mut socket = open(&self.address, &self.room, None).await?;
         welcomed(&mut socket).await?;
         let (sink, stream) = socket.split();
         let flight = Arc::new(SharedFlight::new());
         let task = tokio::spawn(take_answers(stream, flight.clone(), self.answers.clone()));
-        Ok(self.open.insert(Open { sink, flight, answering: Answering::Task(task) }))
+        self.open = Some(Open { sink, flight, answering: Answering::Task(task) });
+        Ok(())
     }
 }
 
 impl SocketDrawer {
     async fn send(&mut self, first: u32, draws: &[impl AsRef<[u8]>]) -> Result<(), Broken> {
-        // Whoever read there has told of it, and these draws were not on their way.
-        let is_gone = |open: &Open| {
-            matches!(open.answering, Answering::OtherHalf(_)) && open.flight.lock().broken.is_some()
-        };
-        if self.open.as_ref().is_some_and(is_gone) {
-            self.open = None;
-        }
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => self.connect().await?,
-        };
+        let open = self.open.as_mut().ok_or_else(|| Broken::new("not connected"))?;
         let mut batch = Vec::with_capacity(draws.iter().map(|draw| draw.as_ref().len()).sum::<usize>() + 5);
         msgpack::write_array(&mut batch, draws.len());
         for draw in draws {
@@ -370,6 +361,18 @@ fn answer(bytes: &[u8], flight: &SharedFlight, answers: &Answers) -> Result<(), 
 
 #[async_trait]
 impl Drawer for SocketDrawer {
+    async fn ready(&mut self) -> Result<(), Broken> {
+        let broken = self.open.as_ref().and_then(|open| open.flight.lock().broken.clone());
+        if let Some(broken) = broken {
+            let open = self.open.take();
+            // Of the other half, whoever read there has told of it.
+            if let Some(Open { answering: Answering::Task(_), .. }) = open {
+                return Err(broken);
+            }
+        }
+        if self.open.is_some() { Ok(()) } else { self.connect().await }
+    }
+
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
         self.send(number, &[draw]).await
     }

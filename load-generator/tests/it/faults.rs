@@ -146,3 +146,22 @@ async fn a_stall_is_seen_by_all_draws_that_were_due_in_it() {
     }
     assert!(report.ack.quantiles.p999 < stall_us * 5, "{}", run.said());
 }
+
+/// The draws that were due while nobody could connect are sent late, and not skipped: all of them show how long it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_away_is_seen_by_all_draws_that_were_due_meanwhile() {
+    for (run, report) in [replay(Fault::Away, 880, 4).await, rooms(Fault::Away).await] {
+        let said = run.said();
+        assert_eq!(run.output.status.code(), Some(0), "{said}");
+        assert_eq!(report.tally.stored + report.tally.unknown, report.tally.sent, "{said}");
+        // Only what was on its way.
+        assert!(report.tally.unknown <= 20 && report.tally.sent >= 200, "{said}");
+        let away_us = STALL.as_micros() as u64;
+        assert!(report.delivery.quantiles.max > away_us * 8 / 10, "{said}");
+        assert!(report.delivery.quantiles.p90 > away_us / 4, "{said}");
+        let away = report.figures.iter().find(|figure| figure.name == "the server was away for");
+        assert!(away.is_some_and(|away| away.value >= STALL.as_secs_f64() * 0.8), "{said}");
+        // One outage of each, however often it tried.
+        assert!((1..=6).contains(&report.broken.0), "{said}");
+    }
+}

@@ -12,13 +12,14 @@ use inkrelay_protocol::{ClientFrame, ClientId, Epoch, Identity, Position, Record
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
 /// The draw that it happens to.
 const UNLUCKY: u64 = 40;
-/// How long a stalled server does nothing.
+/// How long a stalled server does nothing, and one that is away is away.
 pub const STALL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub enum Fault {
     Stalls,
     /// Kept, and its connection ends without an answer.
     HangsUp,
+    /// All connections end, and nobody can connect for a second.
+    Away,
 }
 
 struct Log {
@@ -117,23 +120,51 @@ pub async fn start(fault: Fault) -> SocketAddr {
     let log = Log { fault, records: Vec::new(), posts: 0, held_back: None, stalled_until: None };
     let (log, news) = (Arc::new(Mutex::new(log)), Arc::new(watch::Sender::new(0)));
     tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            socket.set_nodelay(true).unwrap();
-            let (log, news) = (log.clone(), news.clone());
-            tokio::spawn(async move {
-                let mut first = [0; 256];
-                let len = socket.peek(&mut first).await.ok()?;
-                let line = String::from_utf8_lossy(&first[..len]).into_owned();
-                let path = line.split(' ').nth(1)?;
-                if path.ends_with("/ws") {
-                    serve_socket(socket, log, news).await
-                } else {
-                    serve(socket, log, news).await
-                }
-            });
+        let mut goes = (fault == Fault::Away).then(|| news.subscribe());
+        accept(listener, &log, &news, goes.as_mut()).await;
+        if goes.is_some() {
+            tokio::time::sleep(STALL).await;
+            accept(TcpListener::bind(address).await.unwrap(), &log, &news, None).await;
         }
     });
     address
+}
+
+/// Serves until so much is there that the server goes away, and its connections with it.
+async fn accept(
+    listener: TcpListener,
+    log: &Arc<Mutex<Log>>,
+    news: &Arc<watch::Sender<usize>>,
+    goes: Option<&mut watch::Receiver<usize>>,
+) {
+    let mut serving = JoinSet::new();
+    let gone = async {
+        match goes {
+            Some(news) => drop(news.wait_for(|head| *head as u64 >= UNLUCKY).await),
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(gone);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut gone => return,
+        };
+        let Ok((socket, _)) = accepted else { return };
+        socket.set_nodelay(true).unwrap();
+        let (log, news) = (log.clone(), news.clone());
+        serving.spawn(async move {
+            let mut first = [0; 256];
+            let len = socket.peek(&mut first).await.ok()?;
+            let line = String::from_utf8_lossy(&first[..len]).into_owned();
+            let path = line.split(' ').nth(1)?;
+            if path.ends_with("/ws") {
+                serve_socket(socket, log, news).await
+            } else {
+                serve(socket, log, news).await
+            }
+        });
+    }
 }
 
 /// Requests of one connection, until it ends.
