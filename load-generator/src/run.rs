@@ -186,6 +186,7 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     }
     drop(present);
     audit::audit(&shared, setup.drain, &mut report).await;
+    report.breaches.merge(shared.ledger.breaches());
 
     report.tally = shared.ledger.tally(0..shared.ledger.writers());
     report.delivered = live.delivered.load(Ordering::Relaxed);
@@ -226,10 +227,11 @@ fn judge_answers(report: &mut Report) {
 
 fn share(plan: &Plan, setup: &Setup) -> Result<Shared, Failure> {
     let drawers: u64 = plan.rooms.iter().flat_map(Room::paces).map(|(_, drawers)| u64::from(drawers)).sum();
-    let drawers = u16::try_from(drawers).map_err(|_| "more than 65,535 drawers")?;
+    u16::try_from(drawers).map_err(|_| "more than 65,535 drawers")?;
+    let drawn_in = |room: &Room| (room.name.clone(), room.paces().map(|(_, drawers)| drawers).sum::<u16>());
     let (mut writer, mut reader) = (0, 0);
     let seats = |room: &Room| {
-        let drawers: u16 = room.paces().map(|(_, drawers)| drawers).sum();
+        let (_, drawers) = drawn_in(room);
         let (writers, readers) =
             (writer..writer + drawers, reader..reader + room.readers + room.people.len());
         (writer, reader) = (writers.end, readers.end);
@@ -239,7 +241,7 @@ fn share(plan: &Plan, setup: &Setup) -> Result<Shared, Failure> {
     Ok(Shared {
         target: setup.target.clone(),
         live: Arc::new(Live::new(Clock::start())),
-        ledger: Arc::new(Ledger::new(drawers)?),
+        ledger: Arc::new(Ledger::new(plan.rooms.iter().map(drawn_in))?),
         rooms,
         connecting: Semaphore::new(CONNECTING_MAX),
         fresh: (0..reader).map(|_| AtomicU64::new(0)).collect(),

@@ -21,6 +21,7 @@ mod websocket;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use inkrelay_protocol::Malformed;
 
 use crate::measure::Answers;
 
@@ -33,19 +34,34 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A connection that cannot go on, with the reason in plain words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Broken(pub String);
+#[error("{why}")]
+pub struct Broken {
+    why: String,
+    /// The server sent what no server may send, which breaks a promise too.
+    pub is_malformed: bool,
+}
 
 impl Broken {
     /// From whatever says why.
     pub fn new(why: impl std::fmt::Display) -> Self {
-        Self(why.to_string())
+        Self { why: why.to_string(), is_malformed: false }
+    }
+
+    /// Because of what the server sent.
+    pub fn malformed(why: impl std::fmt::Display) -> Self {
+        Self { why: why.to_string(), is_malformed: true }
     }
 }
 
 impl From<std::io::Error> for Broken {
     fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
+        Self::new(error)
+    }
+}
+
+impl From<Malformed> for Broken {
+    fn from(malformed: Malformed) -> Self {
+        Self::malformed(malformed)
     }
 }
 

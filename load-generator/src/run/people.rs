@@ -16,7 +16,7 @@ use crate::sampler::Live;
 use crate::target::{ANSWER_TIMEOUT, Arrived, Broken, Drawer, Reader};
 
 /// How long somebody waits before connecting again.
-const RECONNECT_WAIT: Duration = Duration::from_millis(100);
+pub(super) const RECONNECT_WAIT: Duration = Duration::from_millis(100);
 /// How long a drawer tries to reach a server that is gone.
 const GONE: Duration = Duration::from_secs(30);
 
@@ -188,6 +188,9 @@ async fn read(shared: Arc<Shared>, mut seat: Seat, opened: Arc<Semaphore>) -> Re
             away.since = None;
             continue;
         };
+        if broken.is_malformed {
+            seat.checker.malformed(&broken);
+        }
         let mut wait = kicked_us.is_none();
         if wait {
             away.on_broken(live, &broken);
@@ -250,6 +253,9 @@ pub(super) async fn draw(
             }
             continue;
         };
+        if broken.is_malformed {
+            drawing.answers.malformed(&broken);
+        }
         away.on_broken(live, &broken);
         if away.is_gone() {
             return Err(broken);

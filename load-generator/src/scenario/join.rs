@@ -138,13 +138,13 @@ async fn join(
             }
         };
         let next = timeout(setup.drain, reader.next(&mut take)).await;
-        next.map_err(|_| Broken(format!("nothing came after record {before} in room {room}")))??;
+        next.map_err(|_| Broken::new(format!("nothing came after record {before} in room {room}")))??;
         if before == 0 && got > 0 {
             waits.first.record(who, &[since()]);
         }
     }
     if let Some(seq) = wrong {
-        return Err(Broken(format!("record {seq} of room {room} is not what was sent")));
+        return Err(Broken::new(format!("record {seq} of room {room} is not what was sent")));
     }
     waits.last.record(who, &[since()]);
     live.delivered.fetch_add(got, std::sync::atomic::Ordering::Relaxed);

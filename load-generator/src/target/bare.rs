@@ -134,7 +134,7 @@ impl Reader for BareReader {
         while let Some((head, rest)) = self.buffer.split_first_chunk::<LENGTH_BYTES>() {
             let len = usize::from(u16::from_be_bytes(*head));
             let Some(draw) = rest.get(..len) else { break };
-            take(Arrived { seq: None, draw });
+            take(Arrived { seq: None, author: None, draw });
             self.buffer.advance(LENGTH_BYTES + len);
         }
         Ok(())

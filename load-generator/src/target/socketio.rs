@@ -111,7 +111,7 @@ fn answer(text: &str) -> Incoming {
 async fn expect(socket: &mut Socket, start: &str) -> Result<(), Broken> {
     match socket.next().await {
         Some(Ok(Message::Text(text))) if text.starts_with(start) => Ok(()),
-        Some(Ok(message)) => Err(Broken(format!("{start} was due, and {message} came"))),
+        Some(Ok(message)) => Err(Broken::new(format!("{start} was due, and {message} came"))),
         Some(Err(error)) => Err(Broken::new(error)),
         None => Err(Broken::new("the server closed the connection")),
     }
@@ -160,7 +160,7 @@ impl Reader for EventReader {
     async fn next(&mut self, take: &mut Take<'_>) -> Result<(), Broken> {
         if let Incoming::Draw(draw) = receive(&mut self.socket).await? {
             self.bytes += draw.len() as u64;
-            take(Arrived { seq: None, draw: &draw });
+            take(Arrived { seq: None, author: None, draw: &draw });
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ impl Reader for Both {
                 }
                 Incoming::Draw(draw) => {
                     self.bytes += draw.len() as u64;
-                    take(Arrived { seq: None, draw: &draw });
+                    take(Arrived { seq: None, author: None, draw: &draw });
                 }
                 Incoming::Other => {}
             }
