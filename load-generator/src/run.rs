@@ -27,6 +27,9 @@ pub const CONNECTING_MAX: usize = 64;
 /// From when everyone is connected to the first draw, in microseconds.
 const LEAD_US: u64 = 100_000;
 
+/// The note of a run that somebody has stopped.
+pub const STOPPED: &str = "it was stopped before its end";
+
 /// What ends a run before it has a report.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -77,6 +80,8 @@ pub struct Setup {
     pub drain: Duration,
     /// Threads of the runtime.
     pub threads: usize,
+    /// True once somebody wants the run to end.
+    pub stop: watch::Receiver<bool>,
 }
 
 /// A name for a room that no run had before.
@@ -87,7 +92,32 @@ pub fn fresh_room(scenario: &str) -> Result<String, Failure> {
     Ok(format!("load-{scenario}-{:08x}", getrandom::u32()?))
 }
 
+/// Becomes true at the first Ctrl-C.
+pub fn interrupted() -> watch::Receiver<bool> {
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        // Without signals there is no stopping; then whoever waits, waits for ever.
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => drop(stop.send_replace(true)),
+            Err(_) => stop.closed().await,
+        }
+    });
+    stopped
+}
+
 impl Setup {
+    /// Whether somebody wants the run to end.
+    pub fn is_stopped(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Waits until somebody wants the run to end.
+    pub async fn stopped(&self) {
+        if self.stop.clone().wait_for(|is_stopped| *is_stopped).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     /// A report with what is known before the run.
     pub fn report(&self, scenario: &str) -> Report {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -140,7 +170,10 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     let paces: Vec<Pace> = plan.rooms.iter().flat_map(Room::paces).map(|(pace, _)| pace.clone()).collect();
     let total: u64 = paces.iter().map(Pace::count).sum();
     let lanes = Lanes::new(paces);
-    let (mut reading, drawers) = people::open(&shared, &plan, &lanes, &setup.ink).await?;
+    let (mut reading, drawers) = tokio::select! {
+        opened = people::open(&shared, &plan, &lanes, &setup.ink) => opened?,
+        () = setup.stopped() => return Err("it was stopped before all were connected".into()),
+    };
 
     let (sampler, unreadable) = Sampler::start(live.clone(), setup.processes.clone(), total);
     report.warnings.extend(unreadable.into_iter().map(|name| format!("{name} cannot be watched")));
@@ -164,9 +197,9 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
                 },
                 None => break,
             },
-            _ = tokio::signal::ctrl_c(), if !lanes.is_stopped() => {
+            () = setup.stopped(), if !lanes.is_stopped() => {
                 lanes.stop();
-                report.warnings.push("it was stopped before its end".to_owned());
+                report.warnings.push(STOPPED.to_owned());
             }
         }
     }

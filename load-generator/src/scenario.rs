@@ -26,7 +26,7 @@ use clap::{Args, Subcommand};
 
 use crate::measure::ink;
 use crate::report::Report;
-use crate::run::{Failure, Setup};
+use crate::run::{Failure, Setup, interrupted};
 use crate::server::{Server, Store};
 use crate::target::{self, Kind, Transport};
 
@@ -200,6 +200,7 @@ impl RunArgs {
             options,
             drain: Duration::from_secs(self.drain),
             threads,
+            stop: interrupted(),
         })
     }
 }

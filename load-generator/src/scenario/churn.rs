@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::measure::recorder::Clock;
 use crate::report::{Figure, Report};
-use crate::run::{Failure, latency};
+use crate::run::{Failure, STOPPED, latency};
 use crate::sampler::{Live, Sampler};
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::target::{ANSWER_TIMEOUT, Transport};
@@ -110,10 +110,10 @@ impl Churn {
         let mut asking = JoinSet::new();
         for who in 0..self.at_once.max(1) {
             let (live, taken, request) = (live.clone(), taken.clone(), request.clone());
-            let (authority, requests) = (authority.clone(), self.requests);
+            let (authority, requests, setup) = (authority.clone(), self.requests, setup.clone());
             asking.spawn(async move {
                 let mut misses: BTreeMap<Miss, u64> = BTreeMap::new();
-                while taken.fetch_add(1, Ordering::Relaxed) < requests {
+                while !setup.is_stopped() && taken.fetch_add(1, Ordering::Relaxed) < requests {
                     let from_us = live.clock.now_us();
                     let asked = timeout(ANSWER_TIMEOUT, ask(&authority, &request)).await;
                     match asked.unwrap_or(Err(Miss::Late)) {
@@ -132,6 +132,9 @@ impl Churn {
             }
         }
         report.took_s = live.clock.now_us().saturating_sub(began_us) as f64 / 1e6;
+        if setup.is_stopped() {
+            report.warnings.push(STOPPED.to_owned());
+        }
         (report.seconds, report.processes) = sampler.stop().await;
         report.ack = latency(&live.ack);
         let answered = report.ack.quantiles.count as f64;

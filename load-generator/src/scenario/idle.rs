@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use crate::measure::recorder::Clock;
 use crate::measure::watcher::{slab_kib, tcp_memory_kib};
 use crate::report::{Figure, Report};
-use crate::run::{CONNECTING_MAX, Failure, fresh_room};
+use crate::run::{CONNECTING_MAX, Failure, STOPPED, fresh_room};
 use crate::sampler::{Live, Sampler};
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::target::{Broken, Transport};
@@ -70,7 +70,10 @@ impl Idle {
             });
         }
         let mut readers = Vec::new();
-        while let Some(opened) = opening.join_next().await {
+        while let Some(opened) = tokio::select! {
+            opened = opening.join_next() => opened,
+            () = setup.stopped() => return Err("it was stopped before all were connected".into()),
+        } {
             readers.push(opened??);
         }
         let connected_s = live.clock.now_us() as f64 / 1e6 - SETTLE.as_secs_f64();
@@ -92,7 +95,10 @@ impl Idle {
                 let _ = timeout(stay, reading).await;
             });
         }
-        sleep(stay - Duration::from_millis(500)).await;
+        tokio::select! {
+            () = sleep(stay - Duration::from_millis(500)) => {}
+            () = setup.stopped() => report.warnings.push(STOPPED.to_owned()),
+        }
         let kernel_after = tcp_memory_kib() + slab_kib();
         let (seconds, processes) = sampler.stop().await;
         idling.shutdown().await;
@@ -110,7 +116,8 @@ impl Idle {
             each(kernel as f64),
             "KiB a connection",
         ));
-        (report.took_s, report.seconds, report.processes) = (stay.as_secs_f64(), seconds, processes);
+        report.took_s = live.clock.now_us() as f64 / 1e6;
+        (report.seconds, report.processes) = (seconds, processes);
         report.broken = live.broken();
         if report.broken.0 > 0 {
             report.failures.push(format!("{} idle connections were closed", report.broken.0));

@@ -10,7 +10,7 @@ use crate::measure::pacer::Pace;
 use crate::measure::recorder::{Clock, Quantiles};
 use crate::measure::{Recorder, mark};
 use crate::report::{Figure, Report};
-use crate::run::{Failure, Plan, Room, Setup, drive, fresh_room};
+use crate::run::{Failure, Plan, Room, STOPPED, Setup, drive, fresh_room};
 use crate::sampler::{Live, Sampler};
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::target::{Broken, Transport};
@@ -69,7 +69,9 @@ impl Join {
         let mut report = setup.report("join");
         (report.breaches, report.failures) = (filled.breaches, filled.failures);
         (report.tally, report.broken) = (filled.tally, filled.broken);
-        if report.tally.stored < self.records {
+        if setup.is_stopped() {
+            report.warnings.push(STOPPED.to_owned());
+        } else if report.tally.stored < self.records {
             report.failures.push(format!("only {} records were stored", report.tally.stored));
         }
         let expected = report.tally.stored;
@@ -80,7 +82,7 @@ impl Join {
         let began_us = live.clock.now_us();
         let (mut joining, mut joined, mut bytes) = (JoinSet::new(), 0, 0);
         loop {
-            while joined < self.joiners && joining.len() < self.at_once.max(1) {
+            while joined < self.joiners && !setup.is_stopped() && joining.len() < self.at_once.max(1) {
                 joining.spawn(join(
                     setup.clone(),
                     room.clone(),
