@@ -76,6 +76,9 @@ pub struct Report {
     pub began_unix_ms: u64,
     /// From the first draw to the last answer or record, whichever was later, in seconds.
     pub took_s: f64,
+    /// The rooms that were drawn in.
+    #[serde(default)]
+    pub rooms: Vec<String>,
     /// What became of the draws.
     pub tally: Tally,
     /// Records that readers got.
@@ -151,12 +154,22 @@ impl Report {
         std::fs::write(folder.join("report.html"), html::page(std::slice::from_ref(self)))
     }
 
+    /// The rooms in a line, or nothing.
+    pub fn rooms_line(&self) -> Option<String> {
+        match &self.rooms[..] {
+            [] => None,
+            [one] => Some(format!("room {one}")),
+            [first, .., last] => Some(format!("{} rooms, from {first} to {last}", self.rooms.len())),
+        }
+    }
+
     /// Reads a `report.json`.
     ///
     /// # Errors
     /// When it cannot be read, or is something else.
     pub fn read(path: &Path) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+        serde_json::from_slice(&bytes)
+            .map_err(|error| format!("{} is no report that a run wrote: {error}", path.display()))
     }
 }

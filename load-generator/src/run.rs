@@ -78,6 +78,8 @@ pub struct Setup {
     pub options: BTreeMap<String, String>,
     /// How long nothing may come before what is lacking counts as lost.
     pub drain: Duration,
+    /// Whether draws that are refused are no failure.
+    pub allow_refused: bool,
     /// Threads of the runtime.
     pub threads: usize,
     /// True once somebody wants the run to end.
@@ -165,10 +167,17 @@ impl Shared {
 /// When drawers or readers cannot connect. What goes wrong later is in the report.
 pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     let mut report = setup.report(plan.scenario);
+    report.rooms = plan.rooms.iter().map(|room| room.name.clone()).collect();
     let shared = Arc::new(share(&plan, setup)?);
     let (live, clock) = (&shared.live, shared.live.clock);
     let paces: Vec<Pace> = plan.rooms.iter().flat_map(Room::paces).map(|(pace, _)| pace.clone()).collect();
     let total: u64 = paces.iter().map(Pace::count).sum();
+    let floods = paces.iter().any(|pace| matches!(pace, Pace::Flood { seconds: 1.., .. }));
+    if !floods && total == 0 || shared.ledger.writers() == 0 {
+        return Err(
+            "nobody would draw anything: the rate, the time or the number of draws is too small".into()
+        );
+    }
     let lanes = Lanes::new(paces);
     let (mut reading, drawers) = tokio::select! {
         opened = people::open(&shared, &plan, &lanes, &setup.ink) => opened?,
@@ -236,20 +245,22 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     if !plan.storms_s.is_empty() {
         live.reconnect_figures(&mut report);
     }
-    judge_answers(&mut report);
+    judge_answers(&mut report, setup.allow_refused);
     live.judge_generator(&mut report, setup.threads);
     Ok(report)
 }
 
 /// A server that stores nothing loses nothing: that must not look like success.
-fn judge_answers(report: &mut Report) {
+fn judge_answers(report: &mut Report, allow_refused: bool) {
     let tally = report.tally;
     if tally.sent > 0 && tally.stored == 0 {
         report.failures.push("nothing was stored".to_owned());
     }
     if tally.refused > 0 {
-        report.warnings.push(format!(
-            "{} draws were refused; a relay lifts its limits of rate and count with --unlimited",
+        let list = if allow_refused { &mut report.warnings } else { &mut report.failures };
+        list.push(format!(
+            "{} draws were refused; a relay lifts its limits of rate and count with --unlimited, and --allow-refused \
+             lets a run with refusals pass",
             tally.refused
         ));
     }

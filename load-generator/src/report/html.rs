@@ -191,9 +191,10 @@ fn run(report: &Report) -> String {
     let mut out = String::new();
     let mut put = |text: String| out.push_str(&text);
     put(format!(
-        "<p class=\"about\">{} against {}, {}. {}.</p>\n",
+        "<p class=\"about\">{} against {}{}, {}. {}.</p>\n",
         escape(&report.scenario),
         escape(&report.target),
+        report.rooms_line().map(|rooms| format!(", in {}", escape(&rooms))).unwrap_or_default(),
         day(report.began_unix_ms),
         escape(&report.machine)
     ));

@@ -13,15 +13,18 @@ pub fn summary(report: &Report) -> String {
         out.push('\n');
     };
     line(format!("{} against {}: {:.1} s", report.scenario, report.target, report.took_s));
+    if let Some(rooms) = report.rooms_line() {
+        line(format!("  in          {rooms}"));
+    }
     let (tally, took) = (&report.tally, report.took_s.max(1e-3));
     if tally.sent > 0 {
         line(format!(
-            "  draws       {} sent, {} stored, {} refused, {} unknown; {} a second",
+            "  draws       {} sent, {} stored, {} refused, {} unknown; {} stored a second",
             count(tally.sent),
             count(tally.stored),
             count(tally.refused),
             count(tally.unknown),
-            count((tally.sent as f64 / took) as u64),
+            count((tally.stored as f64 / took) as u64),
         ));
     }
     if report.delivered > 0 {

@@ -7,7 +7,7 @@ use crate::measure::pacer::Pace;
 use crate::report::{Figure, Report};
 use crate::run::{Failure, Plan, Room, STOPPED, drive, fresh_room};
 use crate::sampler::generator_full;
-use crate::scenario::{RunArgs, ServerArgs};
+use crate::scenario::{RunArgs, ServerArgs, rate};
 use crate::target::Transport;
 
 /// Steps at most.
@@ -35,7 +35,7 @@ pub struct Capacity {
     #[arg(long, default_value_t = 50)]
     readers: usize,
     /// Draws a second in the first step
-    #[arg(long, default_value_t = 60.0)]
+    #[arg(long, default_value_t = 60.0, value_parser = rate)]
     rate: f64,
     /// How long each step is, in seconds
     #[arg(long, default_value_t = 5)]

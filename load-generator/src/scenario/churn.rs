@@ -39,7 +39,7 @@ const COUNTERS: [(&str, &str, &str, &str); 6] = [
 #[command(verbatim_doc_comment)]
 pub struct Churn {
     /// How many
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,
     /// How many at the same time
     #[arg(long, default_value_t = 100)]
@@ -155,13 +155,15 @@ impl Churn {
         }
         let overflows = since[3] + since[4];
         let had_no_port = misses.contains_key(&Miss::NoPort);
-        let limit = match (had_no_port, overflows > 0, misses.is_empty()) {
-            (true, _, _) => "the limit was the client's range of ports, not the server",
-            (false, true, _) => {
+        let failed = misses.keys().any(|miss| !matches!(miss, Miss::NoPort | Miss::Late));
+        let limit = match (failed, had_no_port, overflows > 0, misses.is_empty()) {
+            (true, ..) => "what the limit was cannot be told, since requests failed",
+            (_, true, ..) => "the limit was the client's range of ports, not the server",
+            (_, _, true, _) => {
                 "the limit was the server: connections waited at its door, or were dropped there"
             }
-            (false, false, false) => "the limit was the server",
-            (false, false, true) => "neither the server nor the client's range of ports was a limit",
+            (.., false) => "the limit was the server, which did not answer in time",
+            _ => "neither the server nor the client's range of ports was a limit",
         };
         report.warnings.push(limit.to_owned());
         live.judge_generator(&mut report, threads);

@@ -25,7 +25,7 @@ const FILLERS: u16 = 8;
 #[command(verbatim_doc_comment)]
 pub struct Join {
     /// Records in the room
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     records: u64,
     /// How many join
     #[arg(long, default_value_t = 50)]
@@ -53,6 +53,9 @@ impl Join {
             ("joiners", self.joiners.to_string()),
             ("at-once", self.at_once.to_string()),
         ];
+        if self.joiners == 0 {
+            return Err("--joiners is at least 1".into());
+        }
         let (_server, setup) = self.server.set_up(&self.run, Transport::Ws, threads, &options)?;
         if !setup.target.keeps_log() {
             return Err("this server keeps nothing that a late joiner could get".into());
