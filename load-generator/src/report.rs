@@ -79,6 +79,9 @@ pub struct Report {
     /// The rooms that were drawn in.
     #[serde(default)]
     pub rooms: Vec<String>,
+    /// When everyone reconnected at once, in seconds as in [`Second::at_s`].
+    #[serde(default)]
+    pub storms_s: Vec<f64>,
     /// What became of the draws.
     pub tally: Tally,
     /// Records that readers got.
@@ -116,6 +119,13 @@ impl Report {
     pub fn server_cpu_s(&self) -> f64 {
         let others = self.processes.iter().filter(|process| process.name != "generator");
         others.map(ProcessWhole::cpu).sum()
+    }
+
+    /// What a delivery cost the server alone, in microseconds of CPU; none where there was none, or it was not watched to
+    /// the end.
+    pub fn server_us_each(&self) -> Option<f64> {
+        let server = self.processes.iter().find(|process| process.name == "server" && !process.has_ended)?;
+        (self.delivered > 0).then(|| server.cpu() * 1e6 / self.delivered as f64)
     }
 
     /// Medians over the second and over the last quarter of the seconds in which something was delivered: the first

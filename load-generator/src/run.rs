@@ -186,6 +186,7 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
 
     let (sampler, unreadable) = Sampler::start(live.clone(), setup.processes.clone(), total);
     report.warnings.extend(unreadable.into_iter().map(|name| format!("{name} cannot be watched")));
+    report.storms_s = plan.storms_s.iter().map(|at_s| at_s + LEAD_US as f64 / 1e6).collect();
     let begin_us = clock.now_us() + LEAD_US;
     lanes.start(clock, begin_us)?;
     let mut drawing: JoinSet<Result<Box<dyn Drawer>, Broken>> =

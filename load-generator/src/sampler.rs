@@ -150,6 +150,13 @@ impl Live {
                 busy * 100.0
             ));
         }
+        for process in report.processes.iter().filter(|process| process.has_ended) {
+            let text = format!(
+                "{} ({}) ended before the run did: what it used is as of when it was last seen",
+                process.name, process.pid
+            );
+            report.warnings.push(text);
+        }
         let (used, watched) = cpu_shares(report);
         if used - watched > OTHERS {
             report.warnings.push(format!(

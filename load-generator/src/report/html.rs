@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::measure::recorder::Quantiles;
-use crate::measure::watcher::ProcessWhole;
+use crate::measure::watcher::{ProcessSecond, ProcessWhole};
 use crate::report::chart::{Along, Chart, Series, Unit, escape};
 use crate::report::summary::{count, mib, number, time};
 use crate::report::{Report, Second};
@@ -25,8 +25,8 @@ pub fn page(reports: &[Report]) -> String {
         let _ = write!(body, "<h1>{}</h1>\n{}", escape(&one.title()), run(one));
     } else {
         let _ = write!(body, "<h1>{}</h1>\n{}", escape(&title), compared(reports));
-        for report in reports {
-            let _ = write!(body, "<h2>{}</h2>\n{}", escape(&report.title()), run(report));
+        for (report, name) in reports.iter().zip(names(reports)) {
+            let _ = write!(body, "<h2>{}</h2>\n{}", escape(&name), run(report));
         }
     }
     format!(
@@ -56,14 +56,16 @@ fn over_time(report: &Report, value: impl Fn(f64, &Second) -> f64) -> Vec<(f64, 
     seconds(report).into_iter().map(|(length, second)| (second.at_s, value(length, second))).collect()
 }
 
-/// A latency of each second in which there was one.
+/// A latency of each second, with gaps where there was none.
 fn latency_over_time(
     report: &Report,
     which: fn(&Second) -> &Quantiles,
     value: fn(&Quantiles) -> u64,
 ) -> Vec<(f64, f64)> {
-    let some = seconds(report).into_iter().map(|(_, second)| second).filter(|second| which(second).count > 0);
-    some.map(|second| (second.at_s, value(which(second)) as f64)).collect()
+    over_time(report, |_, second| {
+        let latency = which(second);
+        if latency.count > 0 { value(latency) as f64 } else { f64::NAN }
+    })
 }
 
 /// A percentile curve by nines.
@@ -72,32 +74,40 @@ fn curve(points: &[(f64, u64)]) -> Vec<(f64, f64)> {
 }
 
 fn chart(title: impl Into<String>, what: &'static str, unit: Unit, series: Vec<Series>) -> Chart {
-    Chart { title: title.into(), what, unit, along: Along::Seconds, is_stacked: false, series }
+    Chart {
+        title: title.into(),
+        what,
+        unit,
+        along: Along::Seconds,
+        is_stacked: false,
+        marks: Vec::new(),
+        series,
+    }
+}
+
+/// A value of a process in each second, with a gap once it has ended.
+fn of_process(report: &Report, index: usize, value: impl Fn(f64, &ProcessSecond) -> f64) -> Vec<(f64, f64)> {
+    over_time(report, |length, second| {
+        let process = second.processes.get(index).filter(|process| !process.has_ended);
+        process.map_or(f64::NAN, |process| value(length, process))
+    })
 }
 
 /// The CPU time of a process as hundredths of a core.
 fn cpu(report: &Report, index: usize) -> Vec<(f64, f64)> {
-    over_time(report, |length, second| {
-        let process = second.processes.get(index);
-        process.map_or(0.0, |process| (process.user_ms + process.system_ms) as f64 / 10.0 / length)
-    })
+    of_process(report, index, |length, process| (process.user_ms + process.system_ms) as f64 / 10.0 / length)
 }
 
 fn memory(report: &Report, index: usize) -> Vec<(f64, f64)> {
-    over_time(report, |_, second| {
-        second.processes.get(index).map_or(0.0, |process| process.rss_kib as f64 / 1024.0)
-    })
+    of_process(report, index, |_, process| process.rss_kib as f64 / 1024.0)
 }
 
 fn switches(report: &Report, index: usize) -> Vec<(f64, f64)> {
-    over_time(report, |length, second| {
-        let switches = second.processes.get(index).map_or((0, 0), |process| process.switches);
-        (switches.0 + switches.1) as f64 / length
-    })
+    of_process(report, index, |length, process| (process.switches.0 + process.switches.1) as f64 / length)
 }
 
 fn sockets(report: &Report, index: usize) -> Vec<(f64, f64)> {
-    over_time(report, |_, second| second.processes.get(index).map_or(0.0, |process| process.sockets as f64))
+    of_process(report, index, |_, process| process.sockets as f64)
 }
 
 fn charts(report: &Report) -> Vec<Chart> {
@@ -105,14 +115,16 @@ fn charts(report: &Report) -> Vec<Chart> {
     if !report.steps.is_empty() {
         let steps = report.steps.iter().map(|(load, us)| (*load, *us as f64)).collect();
         let what = report.options.get("raise").map_or("load", String::as_str);
+        let mut lines = vec![Series::new("p99", steps)];
+        let bound_us =
+            report.options.get("p99-ms").and_then(|ms| ms.parse::<f64>().ok()).map(|ms| ms * 1000.0);
+        if let Some(bound_us) = bound_us.filter(|bound_us| *bound_us > 0.0) {
+            let ends = [report.steps.first(), report.steps.last()].into_iter().flatten();
+            lines.push(Series::new("the bound", ends.map(|(load, _)| (*load, bound_us)).collect()));
+        }
         let steps = Chart {
-            along: Along::Load,
-            ..chart(
-                format!("Latency by {what}"),
-                "p99 of each step",
-                Unit::Time,
-                vec![Series::new("p99", steps)],
-            )
+            along: Along::Load(if what == "readers" { "readers" } else { "draws a second" }),
+            ..chart(format!("Latency by {what}"), "p99 of each step", Unit::Time, lines)
         };
         charts.push(steps);
     }
@@ -126,7 +138,11 @@ fn charts(report: &Report) -> Vec<Chart> {
             line("p99", |latency| latency.p99),
             line("max", |latency| latency.max),
         ];
-        charts.push(chart(title, "latency in each second", Unit::Time, lines));
+        let what = match &report.storms_s[..] {
+            [] => "latency in each second",
+            _ => "latency in each second; dashed: everyone reconnects",
+        };
+        charts.push(Chart { marks: report.storms_s.clone(), ..chart(title, what, Unit::Time, lines) });
     }
     charts.push(Chart {
         along: Along::Nines,
@@ -359,19 +375,37 @@ fn table<const N: usize>(title: &str, head: &[&str; N], rows: &[[String; N]]) ->
     )
 }
 
+/// The titles of runs, with the options in which those differ that have the same.
+fn names(reports: &[Report]) -> Vec<String> {
+    let name = |report: &Report| {
+        let title = report.title();
+        let same: Vec<&Report> = reports.iter().filter(|other| other.title() == title).collect();
+        let differs = |(option, value): &(&String, &String)| {
+            same.iter().any(|other| other.options.get(*option) != Some(*value))
+        };
+        let options = report.options.iter().filter(differs);
+        let options: Vec<String> = options.map(|(option, value)| format!("{option} {value}")).collect();
+        if options.is_empty() { title } else { format!("{title} ({})", options.join(", ")) }
+    };
+    reports.iter().map(name).collect()
+}
+
 /// What stands above the single runs.
 fn compared(reports: &[Report]) -> String {
-    let rows: Vec<[String; 9]> = reports
+    let names = names(reports);
+    let rows: Vec<[String; 10]> = reports
         .iter()
-        .map(|report| {
+        .zip(names.clone())
+        .map(|(report, name)| {
             let latency = &report.delivery.quantiles;
             let server = report.processes.iter().find(|process| process.name == "server");
             let none = || "–".to_owned();
             let used = server.map(ProcessWhole::cpu);
-            let each = used.filter(|_| report.delivered > 0).map(|used| used * 1e6 / report.delivered as f64);
+            let each = report.server_us_each();
             let when = |us: u64| if latency.count > 0 { time(us) } else { none() };
             [
-                report.title(),
+                name,
+                if report.is_good() { "good".to_owned() } else { "FAILED".to_owned() },
                 format!("{:.1} s", report.took_s),
                 count(report.delivered),
                 when(latency.p50),
@@ -385,6 +419,7 @@ fn compared(reports: &[Report]) -> String {
         .collect();
     let head = [
         "run",
+        "verdict",
         "took",
         "deliveries",
         "median",
@@ -395,7 +430,7 @@ fn compared(reports: &[Report]) -> String {
         "server's peak",
     ];
     let of_each = |value: &dyn Fn(&Report) -> Vec<(f64, f64)>| -> Vec<Series> {
-        reports.iter().map(|report| Series::new(report.title(), value(report))).collect()
+        reports.iter().zip(&names).map(|(report, name)| Series::new(name.clone(), value(report))).collect()
     };
     let server = |report: &Report| report.processes.iter().position(|process| process.name == "server");
     let charts = [
@@ -459,6 +494,22 @@ mod tests {
         assert_eq!(day(0), "1970-01-01 00:00 UTC");
         assert_eq!(day(951_782_400_000), "2000-02-29 00:00 UTC");
         assert_eq!(day(1_796_046_960_000), "2026-11-30 13:56 UTC");
+    }
+
+    #[test]
+    fn runs_of_one_title_are_told_apart_and_failures_stand_out() {
+        let run = |readers: &str| Report {
+            scenario: "fanout".into(),
+            target: "relay".into(),
+            options: [("readers".to_owned(), readers.to_owned()), ("rate".to_owned(), "60".to_owned())]
+                .into(),
+            ..Report::default()
+        };
+        let mut reports = [run("5"), run("50")];
+        reports[1].failures.push("nothing was stored".into());
+        assert_eq!(names(&reports), ["fanout, relay (readers 5)", "fanout, relay (readers 50)"]);
+        let page = page(&reports);
+        assert!(page.contains("<td>good</td>") && page.contains("<td>FAILED</td>"));
     }
 
     #[test]

@@ -47,11 +47,8 @@ pub fn summary(report: &Report) -> String {
     }
     for process in &report.processes {
         let cpu = process.cpu();
-        let each = if report.delivered > 0 && process.name == "server" {
-            format!(", {} µs a delivery", number(cpu * 1e6 / report.delivered as f64))
-        } else {
-            String::new()
-        };
+        let each = report.server_us_each().filter(|_| process.name == "server");
+        let each = each.map_or_else(String::new, |us| format!(", {} µs a delivery", number(us)));
         line(format!(
             "  {:<11} {cpu:.2} s CPU ({:.2} user, {:.2} system; {:.0} % of a core{each}), {} resident, {} at its peak, {} switches",
             process.name,
