@@ -3,6 +3,7 @@
 //! Each round runs every load on all of them, one after the other, and what counts are ratios within a round: a machine
 //! that is slower in one round is slower for all. What a bound is compared with is the median of the rounds.
 
+mod loads;
 mod measures;
 mod page;
 
@@ -12,7 +13,8 @@ use clap::Args;
 
 use crate::run::Failure;
 use crate::tasks::{self, Task};
-use measures::{Group, LOADS, Load, MEASURES, Measure, Round};
+use loads::{LOADS, Load};
+use measures::{Group, MEASURES, Measure, Round};
 
 /// Measures each bound that the relay is to hold, prints it, and ends with 1 where one is missed
 ///

@@ -22,7 +22,9 @@ const FULL: f64 = 90.0;
 const LATE_US: u64 = 5_000;
 
 /// What other programs may use of the machine without being mentioned, in hundredths.
-const OTHERS: f64 = 20.0;
+const OTHERS_MAX: f64 = 20.0;
+/// How a report begins to say that they used more.
+pub const OTHERS: &str = "other programs used";
 
 /// The share of the time in which the generator's threads had nothing left.
 pub fn generator_full(report: &Report, threads: usize) -> f64 {
@@ -158,9 +160,9 @@ impl Live {
             report.warnings.push(text);
         }
         let (used, watched) = cpu_shares(report);
-        if used - watched > OTHERS {
+        if used - watched > OTHERS_MAX {
             report.warnings.push(format!(
-                "other programs used {:.0} % of this machine meanwhile: the server would do better without them",
+                "{OTHERS} {:.0} % of this machine meanwhile: the server would do better without them",
                 used - watched
             ));
         } else if machine_full > 0.5 {

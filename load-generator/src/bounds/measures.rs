@@ -1,10 +1,11 @@
-//! What is measured: the loads, and what each bound compares.
+//! What is measured: each bound, and what it compares in a round.
 
 use std::collections::BTreeMap;
 
+use crate::bounds::loads::is_own;
 use crate::report::Report;
+use crate::sampler::OTHERS;
 use crate::scenario::{BUSIEST_SHARE, IDLE_KIB, PER_CORE};
-use crate::tasks::{Task, baseline, words};
 
 /// Measures that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -26,116 +27,6 @@ pub(super) enum Group {
     /// How even the work is spread over the cores
     Workers,
 }
-
-/// One load on one server.
-pub(super) struct Load {
-    pub(super) name: &'static str,
-    /// The command line of its full size.
-    pub(super) full: &'static str,
-    /// And of one that only shows that it runs.
-    quick: &'static str,
-    server: Server,
-}
-
-/// Which server, with its options.
-#[derive(Clone, Copy)]
-enum Server {
-    /// The load names it.
-    Own(&'static str),
-    Baseline(&'static str, &'static str),
-}
-
-impl Load {
-    fn arguments(&self, quick: bool) -> Vec<String> {
-        let load = words(if quick { self.quick } else { self.full });
-        let server = match self.server {
-            Server::Own(options) => words(options),
-            Server::Baseline(name, transport) => baseline(name, transport, true),
-        };
-        [load, server].concat()
-    }
-
-    /// As people type it.
-    pub(super) fn command(&self) -> String {
-        let quoted = |word: String| if word.contains(' ') { format!("'{word}'") } else { word };
-        let words: Vec<String> = self.arguments(false).into_iter().map(quoted).collect();
-        format!("inkrelay-load {}", words.join(" "))
-    }
-
-    pub(super) fn task(&self, round: u32, quick: bool) -> Task {
-        let size = if quick { "-quick" } else { "" };
-        Task {
-            name: format!("round {round}, {}", self.name),
-            folder: format!("{}{size}-{round}", self.name),
-            arguments: self.arguments(quick),
-            writes_file: false,
-        }
-    }
-}
-
-const FANOUT: [&str; 2] =
-    ["fanout --readers 100 --rate 60 --seconds 10", "fanout --readers 10 --rate 60 --seconds 1"];
-const ROOMS: [&str; 2] = [
-    "rooms --rooms 50 --people 8 --rate 30 --seconds 10",
-    "rooms --rooms 4 --people 3 --rate 30 --seconds 1",
-];
-/// Twenty seconds at 3,300 draws a minute.
-const PAIR: [&str; 2] = ["replay --draws 1100", "replay --draws 55"];
-const REPLAY: [&str; 2] = ["replay --speed max --draws 198000", "replay --speed max --draws 2000"];
-
-const fn load(name: &'static str, size: [&'static str; 2], server: Server) -> Load {
-    Load { name, full: size[0], quick: size[1], server }
-}
-
-/// All loads, in the order in which a round runs them: what is compared runs close together.
-pub(super) const LOADS: &[Load] = &[
-    load(
-        "fanout-floor",
-        ["floor --readers 100 --rate 60 --seconds 10", "floor --readers 10 --rate 60 --seconds 1"],
-        Server::Own(""),
-    ),
-    load("fanout", FANOUT, Server::Own("--store memory")),
-    load("fanout-socketio", FANOUT, Server::Baseline("socketio", "ws")),
-    load(
-        "rooms-floor",
-        [
-            "floor --rooms 50 --people 8 --rate 30 --seconds 10",
-            "floor --rooms 4 --people 3 --rate 30 --seconds 1",
-        ],
-        Server::Own(""),
-    ),
-    load("rooms", ROOMS, Server::Own("--store embedded")),
-    load("rooms-no-delay", ROOMS, Server::Own("--store embedded --relay-args=--flush-ms=0")),
-    load("rooms-socketio", ROOMS, Server::Baseline("socketio", "ws")),
-    load(
-        "saturation",
-        ["saturation --readers 50 --seconds 5", "saturation --readers 5 --seconds 1"],
-        Server::Own("--store memory"),
-    ),
-    load(
-        "workers",
-        [
-            "rooms --rooms 50 --people 8 --rate 120 --seconds 8",
-            "rooms --rooms 4 --people 3 --rate 120 --seconds 1",
-        ],
-        Server::Own("--store memory"),
-    ),
-    load("pair-floor", PAIR, Server::Own("--posts 1 --target bare")),
-    load("pair-ws-memory", PAIR, Server::Own("--posts 1 --transport ws --store memory")),
-    load("pair-ws-embedded", PAIR, Server::Own("--posts 1 --transport ws --store embedded")),
-    load("pair-ws-redis", PAIR, Server::Own("--posts 1 --transport ws --store redis")),
-    load("pair-poll-redis", PAIR, Server::Own("--transport poll --store redis")),
-    load("pair-node-json", PAIR, Server::Baseline("node-json", "poll")),
-    load("pair-erlang-binary", PAIR, Server::Baseline("erlang-binary", "poll")),
-    load("replay", REPLAY, Server::Own("--transport poll --store redis")),
-    load("replay-node-json", REPLAY, Server::Baseline("node-json", "poll")),
-    load("replay-erlang-binary", REPLAY, Server::Baseline("erlang-binary", "poll")),
-    load(
-        "idle",
-        ["idle --connections 4000 --seconds 5", "idle --connections 100 --seconds 1"],
-        Server::Own("--store memory"),
-    ),
-];
 
 /// What a value is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -201,20 +92,37 @@ impl Round {
                 let why = case.or_else(|| report.failures.first().cloned()).unwrap_or_default();
                 return Err(format!("{load} broke a promise: {why}"));
             }
+            if is_own(load) && report.tally.unknown > 0 {
+                return Err(format!("{load} left {} draws unanswered", report.tally.unknown));
+            }
         }
         (measure.value)(&reports)
     }
 
-    /// Which servers could not hold the schedule. What runs as fast as it is answered has none.
+    /// Which servers could not do what was asked of them.
     pub(super) fn notes(&self, measure: &Measure) -> Vec<String> {
-        let late = |(load, result): (&&str, Option<&Result<Report, String>>)| {
-            let report = result?.as_ref().ok().filter(|report| has_schedule(report))?;
+        let mut notes = Vec::new();
+        for load in measure.loads {
+            let Some(report) = self.report(load) else { continue };
             let of_a_core = 100.0 * report.server_cpu_s() / report.took_s.max(1e-3);
-            let p99_us = report.delivery.quantiles.p99;
-            (of_a_core >= FULL && p99_us >= LATE_US)
-                .then(|| format!("{load} does not hold the schedule: its core is full"))
-        };
-        measure.loads.iter().map(|load| (load, self.0.get(load))).filter_map(late).collect()
+            let is_late = report.delivery.quantiles.p99 >= LATE_US && has_schedule(report);
+            if is_late {
+                let full = if of_a_core >= FULL { ": its core is full" } else { "" };
+                notes.push(format!("{load} does not hold the schedule{full}"));
+            }
+            if report.tally.unknown > 0 || report.broken.0 > 0 {
+                notes.push(format!("{load} left draws unanswered, or connections broke"));
+            }
+        }
+        notes
+    }
+
+    /// How many runs there are, and during how many other programs used much of the machine.
+    pub(super) fn disturbed(&self) -> (usize, usize) {
+        let reports = || self.0.values().flatten();
+        let is_disturbed =
+            |report: &&Report| report.warnings.iter().any(|warning| warning.starts_with(OTHERS));
+        (reports().count(), reports().filter(is_disturbed).count())
     }
 }
 
@@ -437,6 +345,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::bounds::loads::LOADS;
 
     #[test]
     fn every_measure_has_its_loads_and_every_load_a_measure() {
@@ -447,21 +356,6 @@ mod tests {
         assert_eq!(needed, loads);
         let names: BTreeSet<&str> = MEASURES.iter().map(|measure| measure.name).collect();
         assert_eq!(names.len(), MEASURES.len());
-    }
-
-    #[test]
-    fn commands_are_as_people_type_them() {
-        let of = |name: &str| LOADS.iter().find(|load| load.name == name).unwrap().command();
-        assert_eq!(
-            of("rooms-no-delay"),
-            "inkrelay-load rooms --rooms 50 --people 8 --rate 30 --seconds 10 --store embedded \
-             --relay-args=--flush-ms=0"
-        );
-        assert!(
-            of("pair-node-json").ends_with(
-                "--spawn 'load-generator/baselines/node-json/start --port {port} --redis {redis}'"
-            )
-        );
     }
 
     #[test]
@@ -482,7 +376,8 @@ mod tests {
         };
         let round = |report: &Report| Round([("rooms-socketio", Ok(report.clone()))].into());
         let measure = MEASURES.iter().find(|measure| measure.loads.contains(&"rooms-socketio")).unwrap();
-        assert!(round(&report).notes(measure)[0].contains("rooms-socketio does not hold the schedule"));
+        let notes = round(&report).notes(measure);
+        assert_eq!(notes, ["rooms-socketio does not hold the schedule: its core is full"]);
         let prompt = Report { delivery: Latency::default(), ..report };
         assert!(round(&prompt).notes(measure).is_empty());
     }

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::bounds::Row;
-use crate::bounds::measures::{Bound, LOADS, Round};
+use crate::bounds::loads::LOADS;
+use crate::bounds::measures::{Bound, Round};
 use crate::report::Report;
 use crate::report::markdown::{cell, table};
 use crate::report::summary::number;
@@ -16,9 +17,12 @@ const BEGIN: &str = "<!-- bounds: written by `make bounds` from here -->";
 const END: &str = "<!-- bounds: to here -->";
 
 /// The page, when there is none.
-const FRAME: &str = "# Performance\n\nWhat the relay is to cost at most, and what was measured, told as ratios within a run on one \
-    machine. `make bounds` measures all of it anew, `target/release/inkrelay-load bounds --only NAME --again` a part of it, \
-    and both write what stands between the two marks in this file.\n";
+const FRAME: &str = "# Performance
+
+What the relay is to cost at most, and what was measured, told as ratios within a run on one machine. `make bounds` measures all of
+it anew, `target/release/inkrelay-load bounds --only NAME --again` a part of it, and both write what stands between the two marks in
+this file.
+";
 
 impl Bound {
     fn text(self, unit: &str) -> String {
@@ -86,14 +90,25 @@ fn loads(rounds: &[Round]) -> String {
 pub(super) fn write(out: &Path, rows: &[Row], rounds: &[Round]) -> Result<(), Failure> {
     let machine = LOADS.iter().flat_map(|load| rounds.iter().filter_map(|round| round.report(load.name)));
     let machine = machine.map(|report| report.machine.clone()).next().unwrap_or_default();
+    let of_rounds = match rounds.len() {
+        1 => "of one round".to_owned(),
+        rounds => format!("the median of {rounds} rounds, with the lowest and the highest in brackets"),
+    };
+    let (runs, disturbed) =
+        rounds.iter().map(Round::disturbed).fold((0, 0), |sum, round| (sum.0 + round.0, sum.1 + round.1));
+    let quiet = match disturbed {
+        0 => String::new(),
+        _ => format!(
+            " **The machine was not quiet: during {disturbed} of {runs} runs other programs used more than a fifth of it.**"
+        ),
+    };
     let body = format!(
-        "Date: {}. Machine: {machine}. Server, Redis and generator share it. Each value is the median of {} rounds, with the \
-         lowest and the highest in brackets, and each ratio is one within a round. CPU is user and system time of the \
+        "Date: {}. Machine: {machine}. Server, Redis and generator share it.{quiet} Each value is {of_rounds}, and each ratio \
+         is one within a round. CPU is user and system time of the \
          server, and of Redis where it has one; latencies count from when a draw was due. Every record of every reader \
          was checked: a lost, repeated, changed or misplaced one is a missed bound.\n\n{}\nWhat each load cost:\n\n{}\n\
          Versions: {}.\n",
         today(),
-        rounds.len(),
         table_of(&rows.iter().collect::<Vec<_>>()),
         loads(rounds),
         versions().join(", ")

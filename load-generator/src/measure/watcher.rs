@@ -156,6 +156,8 @@ impl Watched {
         // Threads that came and went between two looks are known to the process alone.
         let sum = self.ended_ns + threads_ns(&self.last);
         self.last.cpu_ns = sum.max(self.last.cpu_ns).max(before.cpu_ns);
+        // One that has ended has no memory any more, but had.
+        self.last.peak_kib = self.last.peak_kib.max(before.peak_kib);
         Some((before, &self.last))
     }
 }

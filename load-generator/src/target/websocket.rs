@@ -297,9 +297,7 @@ impl SocketDrawer {
         self.open = Some(Open { sink, flight, answering: Answering::Task(task) });
         Ok(())
     }
-}
 
-impl SocketDrawer {
     async fn send(&mut self, first: u32, draws: &[impl AsRef<[u8]>]) -> Result<(), Broken> {
         let open = self.open.as_mut().ok_or_else(|| Broken::new("not connected"))?;
         let mut batch = Vec::with_capacity(draws.iter().map(|draw| draw.as_ref().len()).sum::<usize>() + 5);

@@ -1,7 +1,15 @@
 //! A relay that breaks a promise is caught, each fault by its name.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
 use inkrelay_load::measure::Breach;
+use inkrelay_load::measure::ink;
+use inkrelay_load::measure::pacer::Pace;
 use inkrelay_load::report::Report;
+use inkrelay_load::run::{Plan, Room, Setup, drive};
+use inkrelay_load::target::{self, Kind, Transport};
 
 use crate::faulty::{self, Fault, STALL};
 use crate::support::{Run, run};
@@ -141,6 +149,32 @@ async fn people_whose_connection_breaks_go_on_over_two() {
     assert!((1..30).contains(&report.tally.unknown), "{}", run.said());
     assert_eq!(report.tally.stored + report.tally.unknown, 200, "{}", run.said());
     assert!(report.delivered > 2 * report.tally.stored, "{}", run.said());
+}
+
+/// Whoever lets a connection go that another half of theirs draws over ends it for both.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_who_all_reconnect_at_once_lose_nothing() {
+    let address = faulty::start(Fault::None).await;
+    let target = target::open(Kind::Inkrelay, &format!("http://{address}"), Transport::Ws).unwrap();
+    let setup = Setup {
+        target: target.into(),
+        processes: Vec::new(),
+        ink: Arc::new(ink::handwriting()),
+        options: BTreeMap::new(),
+        drain: Duration::from_secs(2),
+        threads: 2,
+    };
+    let people = (0..3).map(|seed| Pace::steady_from(seed, 100.0, 200)).collect();
+    let room = Room { name: "storm".into(), people, ..Room::default() };
+    let plan = Plan { scenario: "rooms", rooms: vec![room], storms_s: vec![1.0] };
+    let report = drive(plan, &setup).await.unwrap();
+    assert!(report.is_good(), "{:?} {:?}", report.breaches, report.failures);
+    assert_eq!((report.tally.sent, report.tally.refused), (600, 0));
+    // At most what was on its way has no answer, and all of it may have come.
+    assert!(report.tally.unknown < 30, "{:?}", report.tally);
+    assert!(report.delivered >= 3 * report.tally.stored, "{} {:?}", report.delivered, report.tally);
+    let back = report.figures.iter().find(|figure| figure.name == "reconnections");
+    assert_eq!(back.map(|back| back.value), Some(3.0));
 }
 
 /// It loses nothing, but that is no success.
