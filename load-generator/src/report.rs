@@ -79,6 +79,9 @@ pub struct Report {
     /// The rooms that were drawn in.
     #[serde(default)]
     pub rooms: Vec<String>,
+    /// Whether the server keeps a log that a fresh reader could be compared with at the end.
+    #[serde(default)]
+    pub keeps_log: bool,
     /// When everyone reconnected at once, in seconds as in [`Second::at_s`].
     #[serde(default)]
     pub storms_s: Vec<f64>,

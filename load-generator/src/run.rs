@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -97,13 +98,14 @@ pub fn fresh_room(scenario: &str) -> Result<String, Failure> {
 /// Becomes true at the first Ctrl-C.
 pub fn interrupted() -> watch::Receiver<bool> {
     let (stop, stopped) = watch::channel(false);
-    tokio::spawn(async move {
-        // Without signals there is no stopping; then whoever waits, waits for ever.
-        match tokio::signal::ctrl_c().await {
-            Ok(()) => drop(stop.send_replace(true)),
-            Err(_) => stop.closed().await,
-        }
-    });
+    // From now on, not from when the task first runs. Without signals there is no stopping.
+    if let Ok(mut interrupts) = signal(SignalKind::interrupt()) {
+        tokio::spawn(async move {
+            if interrupts.recv().await.is_some() {
+                stop.send_replace(true);
+            }
+        });
+    }
     stopped
 }
 
@@ -126,6 +128,7 @@ impl Setup {
         Report {
             scenario: scenario.to_owned(),
             target: self.target.name(),
+            keeps_log: self.target.keeps_log(),
             options: self.options.clone(),
             machine: machine(),
             began_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),

@@ -8,7 +8,7 @@ use inkrelay_load::measure::Breach;
 use inkrelay_load::measure::ink;
 use inkrelay_load::measure::pacer::Pace;
 use inkrelay_load::report::Report;
-use inkrelay_load::run::{Plan, Room, Setup, drive};
+use inkrelay_load::run::{Plan, Room, Setup, drive, interrupted};
 use inkrelay_load::target::{self, Kind, Transport};
 
 use crate::faulty::{self, Fault, STALL};
@@ -123,14 +123,13 @@ async fn people_who_read_and_draw_over_one_connection_check_as_readers_do() {
         assert!(report.breaches.counts.contains_key(&breach), "{fault:?}: {}", run.said());
         let expected = match fault {
             // For the one with a memory, the one who got it, and the one who was told.
-            Fault::KeepsRefused | Fault::Garbles | Fault::Misanswers => 1,
-            // Two draws.
-            Fault::SwapsForOne => 2,
+            Fault::KeepsRefused | Fault::Garbles | Fault::Misanswers => 1..=1,
+            // Two draws for one, or for the others, whoever saw them first.
+            Fault::SwapsForOne => 1..=4,
             // Both of them, and the fresh reader at the end.
-            _ => 3,
+            _ => 3..=3,
         };
-        let found = report.breaches.counts[&breach];
-        assert!(found == expected || fault == Fault::SwapsForOne && found > 0, "{fault:?}: {}", run.said());
+        assert!(expected.contains(&report.breaches.counts[&breach]), "{fault:?}: {}", run.said());
         // Whoever got garbage hung up.
         assert!(report.tally.unknown == 0 || fault == Fault::Garbles, "{fault:?}: {}", run.said());
     }
@@ -162,7 +161,9 @@ async fn people_who_all_reconnect_at_once_lose_nothing() {
         ink: Arc::new(ink::handwriting()),
         options: BTreeMap::new(),
         drain: Duration::from_secs(2),
+        allow_refused: false,
         threads: 2,
+        stop: interrupted(),
     };
     let people = (0..3).map(|seed| Pace::steady_from(seed, 100.0, 200)).collect();
     let room = Room { name: "storm".into(), people, ..Room::default() };

@@ -246,7 +246,6 @@ fn whoever_stops_a_run_gets_what_there_is() {
     ] {
         let run = interrupt(scenario);
         let said = run.said();
-        assert!(said.contains("stopping; Ctrl-C"), "{scenario:?}: {said}");
         // Those that had not come far have nothing to tell.
         let began = run.output.status.code() == Some(0) && said.contains("it was stopped before its end");
         assert!(began || said.contains("it was stopped"), "{scenario:?}: {said}");
