@@ -65,7 +65,7 @@ impl Picture {
         let _ = writeln!(
             svg,
             "<line class=\"run\" x1=\"16\" x2=\"16\" y1=\"{}\" y2=\"{}\"/><text class=\"small\" x=\"24\" y=\"{foot}\">\
-             one run; the bar and its number are the median</text>",
+             one run; bars are medians</text>",
             foot - 12.0,
             foot + 2.0
         );
