@@ -1,7 +1,7 @@
 //! `inkrelay-load`: puts load on a relay, and shows what became of it.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -99,6 +99,12 @@ async fn given_up() {
     }
 }
 
+/// Makes a folder, and tries whether a file can be written there.
+fn is_writable(folder: &Path) -> Result<(), Failure> {
+    let tried = std::fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
+    tried.map(drop).map_err(|error| format!("{}: {error}", folder.display()).into())
+}
+
 /// Whether every promise was kept.
 fn run(command: Command) -> Result<bool, Failure> {
     match command {
@@ -106,14 +112,18 @@ fn run(command: Command) -> Result<bool, Failure> {
             let words = ["inkrelay-load".to_owned()].into_iter().chain(file::words(&file)?).chain(options);
             match Cli::try_parse_from(words)?.command {
                 Command::Scenario(scenario) => run(Command::Scenario(scenario)),
-                _ => Err(format!("{}: a scenario file names a scenario", file.display()).into()),
+                _ => Err(format!("{}: what it names is a command, and no scenario", file.display()).into()),
             }
         }
         Command::Scenario(scenario) => {
             let common = scenario.common();
             // Less than asked for shows when connections fail.
             let _ = rlimit::increase_nofile_limit(u64::MAX);
-            let threads = common.threads.max(1);
+            let threads = usize::from(common.threads);
+            // Not after hours.
+            if let Some(folder) = &common.out {
+                is_writable(folder)?;
+            }
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
             // Dropping a scenario ends the server that was started for it.
@@ -125,7 +135,7 @@ fn run(command: Command) -> Result<bool, Failure> {
             })?;
             print!("{}", summary(&report));
             if let Some(folder) = &common.out {
-                report.write(folder)?;
+                report.write(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
                 println!("  {}", folder.join("report.html").display());
             }
             Ok(report.is_good())
@@ -136,12 +146,13 @@ fn run(command: Command) -> Result<bool, Failure> {
         Command::Report { reports, out } => {
             let reports: Vec<Report> =
                 reports.iter().map(|path| Report::read(path)).collect::<Result<_, _>>()?;
-            std::fs::write(&out, html::page(&reports))?;
+            std::fs::write(&out, html::page(&reports))
+                .map_err(|error| format!("{}: {error}", out.display()))?;
             for report in &reports {
                 print!("{}", summary(report));
             }
             println!("{}", out.display());
-            Ok(true)
+            Ok(reports.iter().all(Report::is_good))
         }
         Command::BareLoop { listen, flush_ms } => {
             let _ = rlimit::increase_nofile_limit(u64::MAX);

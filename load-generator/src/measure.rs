@@ -4,6 +4,7 @@ pub mod checker;
 pub mod ink;
 pub mod ledger;
 pub mod mark;
+pub mod order;
 pub mod pacer;
 pub mod recorder;
 pub mod watcher;

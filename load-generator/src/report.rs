@@ -74,8 +74,17 @@ pub struct Report {
     pub machine: String,
     /// When it began, in milliseconds since 1970.
     pub began_unix_ms: u64,
-    /// From the first draw to the last record, in seconds.
+    /// From the first draw to the last answer or record, whichever was later, in seconds.
     pub took_s: f64,
+    /// The rooms that were drawn in.
+    #[serde(default)]
+    pub rooms: Vec<String>,
+    /// Whether the server keeps a log that a fresh reader could be compared with at the end.
+    #[serde(default)]
+    pub keeps_log: bool,
+    /// When everyone reconnected at once, in seconds as in [`Second::at_s`].
+    #[serde(default)]
+    pub storms_s: Vec<f64>,
     /// What became of the draws.
     pub tally: Tally,
     /// Records that readers got.
@@ -115,6 +124,13 @@ impl Report {
         others.map(ProcessWhole::cpu).sum()
     }
 
+    /// What a delivery cost the server alone, in microseconds of CPU; none where there was none, or it was not watched to
+    /// the end.
+    pub fn server_us_each(&self) -> Option<f64> {
+        let server = self.processes.iter().find(|process| process.name == "server" && !process.has_ended)?;
+        (self.delivered > 0).then(|| server.cpu() * 1e6 / self.delivered as f64)
+    }
+
     /// Medians over the second and over the last quarter of the seconds in which something was delivered: the first
     /// quarter is for warming up. None of fewer than four seconds.
     pub fn quarters(&self, value: impl Fn(&Second) -> f64) -> Option<[f64; 2]> {
@@ -151,12 +167,22 @@ impl Report {
         std::fs::write(folder.join("report.html"), html::page(std::slice::from_ref(self)))
     }
 
+    /// The rooms in a line, or nothing.
+    pub fn rooms_line(&self) -> Option<String> {
+        match &self.rooms[..] {
+            [] => None,
+            [one] => Some(format!("room {one}")),
+            [first, .., last] => Some(format!("{} rooms, from {first} to {last}", self.rooms.len())),
+        }
+    }
+
     /// Reads a `report.json`.
     ///
     /// # Errors
     /// When it cannot be read, or is something else.
     pub fn read(path: &Path) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+        serde_json::from_slice(&bytes)
+            .map_err(|error| format!("{} is no report that a run wrote: {error}", path.display()))
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -18,7 +19,7 @@ use crate::measure::mark::Ink;
 use crate::measure::pacer::{Lanes, Pace};
 use crate::measure::recorder::Clock;
 use crate::measure::watcher::machine;
-use crate::report::{Latency, Report};
+use crate::report::{Figure, Latency, Report};
 use crate::sampler::{Live, Sampler};
 use crate::target::{Broken, Drawer, Reader, Target};
 
@@ -26,6 +27,9 @@ use crate::target::{Broken, Drawer, Reader, Target};
 pub const CONNECTING_MAX: usize = 64;
 /// From when everyone is connected to the first draw, in microseconds.
 const LEAD_US: u64 = 100_000;
+
+/// The note of a run that somebody has stopped.
+pub const STOPPED: &str = "it was stopped before its end";
 
 /// What ends a run before it has a report.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -75,8 +79,12 @@ pub struct Setup {
     pub options: BTreeMap<String, String>,
     /// How long nothing may come before what is lacking counts as lost.
     pub drain: Duration,
+    /// Whether draws that are refused are no failure.
+    pub allow_refused: bool,
     /// Threads of the runtime.
     pub threads: usize,
+    /// True once somebody wants the run to end.
+    pub stop: watch::Receiver<bool>,
 }
 
 /// A name for a room that no run had before.
@@ -87,13 +95,40 @@ pub fn fresh_room(scenario: &str) -> Result<String, Failure> {
     Ok(format!("load-{scenario}-{:08x}", getrandom::u32()?))
 }
 
+/// Becomes true at the first Ctrl-C.
+pub fn interrupted() -> watch::Receiver<bool> {
+    let (stop, stopped) = watch::channel(false);
+    // From now on, not from when the task first runs. Without signals there is no stopping.
+    if let Ok(mut interrupts) = signal(SignalKind::interrupt()) {
+        tokio::spawn(async move {
+            if interrupts.recv().await.is_some() {
+                stop.send_replace(true);
+            }
+        });
+    }
+    stopped
+}
+
 impl Setup {
+    /// Whether somebody wants the run to end.
+    pub fn is_stopped(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Waits until somebody wants the run to end.
+    pub async fn stopped(&self) {
+        if self.stop.clone().wait_for(|is_stopped| *is_stopped).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     /// A report with what is known before the run.
     pub fn report(&self, scenario: &str) -> Report {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Report {
             scenario: scenario.to_owned(),
             target: self.target.name(),
+            keeps_log: self.target.keeps_log(),
             options: self.options.clone(),
             machine: machine(),
             began_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
@@ -135,15 +170,26 @@ impl Shared {
 /// When drawers or readers cannot connect. What goes wrong later is in the report.
 pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     let mut report = setup.report(plan.scenario);
+    report.rooms = plan.rooms.iter().map(|room| room.name.clone()).collect();
     let shared = Arc::new(share(&plan, setup)?);
     let (live, clock) = (&shared.live, shared.live.clock);
     let paces: Vec<Pace> = plan.rooms.iter().flat_map(Room::paces).map(|(pace, _)| pace.clone()).collect();
     let total: u64 = paces.iter().map(Pace::count).sum();
+    let floods = paces.iter().any(|pace| matches!(pace, Pace::Flood { seconds: 1.., .. }));
+    if !floods && total == 0 || shared.ledger.writers() == 0 {
+        return Err(
+            "nobody would draw anything: the rate, the time or the number of draws is too small".into()
+        );
+    }
     let lanes = Lanes::new(paces);
-    let (mut reading, drawers) = people::open(&shared, &plan, &lanes, &setup.ink).await?;
+    let (mut reading, drawers) = tokio::select! {
+        opened = people::open(&shared, &plan, &lanes, &setup.ink) => opened?,
+        () = setup.stopped() => return Err("it was stopped before all were connected".into()),
+    };
 
     let (sampler, unreadable) = Sampler::start(live.clone(), setup.processes.clone(), total);
     report.warnings.extend(unreadable.into_iter().map(|name| format!("{name} cannot be watched")));
+    report.storms_s = plan.storms_s.iter().map(|at_s| at_s + LEAD_US as f64 / 1e6).collect();
     let begin_us = clock.now_us() + LEAD_US;
     lanes.start(clock, begin_us)?;
     let mut drawing: JoinSet<Result<Box<dyn Drawer>, Broken>> =
@@ -164,18 +210,20 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
                 },
                 None => break,
             },
-            _ = tokio::signal::ctrl_c(), if !lanes.is_stopped() => {
+            () = setup.stopped(), if !lanes.is_stopped() => {
                 lanes.stop();
-                report.warnings.push("it was stopped before its end".to_owned());
+                report.warnings.push(STOPPED.to_owned());
             }
         }
     }
+    let drawn_us = clock.now_us();
+    // They took that long at the least.
+    for (writer, due_us) in shared.ledger.unanswered() {
+        live.ack.record(usize::from(writer), &[drawn_us.saturating_sub(due_us)]);
+    }
     audit::drain(&shared, setup.drain).await;
     storms.abort();
-    let last_us = match live.newest_us.load(Ordering::Relaxed) {
-        0 => clock.now_us(),
-        newest_us => newest_us,
-    };
+    let last_us = drawn_us.max(live.newest_us.load(Ordering::Relaxed));
     report.took_s = last_us.saturating_sub(live.first_us.load(Ordering::Relaxed)) as f64 / 1e6;
     (report.seconds, report.processes) = sampler.stop().await;
     shared.stop.send_replace(true);
@@ -184,28 +232,39 @@ pub async fn drive(plan: Plan, setup: &Setup) -> Result<Report, Failure> {
     }
     drop(present);
     audit::audit(&shared, setup.drain, &mut report).await;
+    report.breaches.merge(shared.ledger.breaches());
 
     report.tally = shared.ledger.tally(0..shared.ledger.writers());
     report.delivered = live.delivered.load(Ordering::Relaxed);
     (report.delivery, report.ack) = (latency(&live.delivery), latency(&live.ack));
     report.broken = live.broken();
+    let away_us = live.away_us.load(Ordering::Relaxed);
+    if away_us > 0 {
+        report.figures.push(Figure::new("the server was away for", away_us as f64 / 1e6, "s"));
+    }
+    let unsent = total.saturating_sub(report.tally.sent);
+    if unsent > 0 && lanes.is_stopped() {
+        report.warnings.push(format!("{unsent} draws of {total} were never sent"));
+    }
     if !plan.storms_s.is_empty() {
         live.reconnect_figures(&mut report);
     }
-    judge_answers(&mut report);
+    judge_answers(&mut report, setup.allow_refused);
     live.judge_generator(&mut report, setup.threads);
     Ok(report)
 }
 
 /// A server that stores nothing loses nothing: that must not look like success.
-fn judge_answers(report: &mut Report) {
+fn judge_answers(report: &mut Report, allow_refused: bool) {
     let tally = report.tally;
     if tally.sent > 0 && tally.stored == 0 {
         report.failures.push("nothing was stored".to_owned());
     }
     if tally.refused > 0 {
-        report.warnings.push(format!(
-            "{} draws were refused; a relay lifts its limits of rate and count with --unlimited",
+        let list = if allow_refused { &mut report.warnings } else { &mut report.failures };
+        list.push(format!(
+            "{} draws were refused; a relay lifts its limits of rate and count with --unlimited, and --allow-refused \
+             lets a run with refusals pass",
             tally.refused
         ));
     }
@@ -216,10 +275,11 @@ fn judge_answers(report: &mut Report) {
 
 fn share(plan: &Plan, setup: &Setup) -> Result<Shared, Failure> {
     let drawers: u64 = plan.rooms.iter().flat_map(Room::paces).map(|(_, drawers)| u64::from(drawers)).sum();
-    let drawers = u16::try_from(drawers).map_err(|_| "more than 65,535 drawers")?;
+    u16::try_from(drawers).map_err(|_| "more than 65,535 drawers")?;
+    let drawn_in = |room: &Room| (room.name.clone(), room.paces().map(|(_, drawers)| drawers).sum::<u16>());
     let (mut writer, mut reader) = (0, 0);
     let seats = |room: &Room| {
-        let drawers: u16 = room.paces().map(|(_, drawers)| drawers).sum();
+        let (_, drawers) = drawn_in(room);
         let (writers, readers) =
             (writer..writer + drawers, reader..reader + room.readers + room.people.len());
         (writer, reader) = (writers.end, readers.end);
@@ -229,7 +289,7 @@ fn share(plan: &Plan, setup: &Setup) -> Result<Shared, Failure> {
     Ok(Shared {
         target: setup.target.clone(),
         live: Arc::new(Live::new(Clock::start())),
-        ledger: Arc::new(Ledger::new(drawers)?),
+        ledger: Arc::new(Ledger::new(plan.rooms.iter().map(drawn_in))?),
         rooms,
         connecting: Semaphore::new(CONNECTING_MAX),
         fresh: (0..reader).map(|_| AtomicU64::new(0)).collect(),

@@ -80,6 +80,8 @@ pub struct Live {
     pub first_us: AtomicU64,
     /// When the newest of them came, in the clock's microseconds.
     pub newest_us: AtomicU64,
+    /// For how long a drawer had no server at most, in microseconds.
+    pub away_us: AtomicU64,
     broken: Mutex<(u64, Option<String>)>,
 }
 
@@ -96,6 +98,7 @@ impl Live {
             delivered: AtomicU64::new(0),
             first_us: AtomicU64::new(u64::MAX),
             newest_us: AtomicU64::new(0),
+            away_us: AtomicU64::new(0),
             broken: Mutex::default(),
         }
     }
@@ -112,6 +115,12 @@ impl Live {
         let mut all = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         all.0 += 1;
         all.1.get_or_insert_with(|| broken.to_string());
+    }
+
+    /// A drawer that had lost the server for so long.
+    pub fn on_back(&self, away: Duration) {
+        let away_us = u64::try_from(away.as_micros()).unwrap_or(u64::MAX);
+        self.away_us.fetch_max(away_us, Ordering::Relaxed);
     }
 
     /// How many broke, and why the first did.
@@ -142,6 +151,13 @@ impl Live {
                  give it more with --threads, or another machine",
                 busy * 100.0
             ));
+        }
+        for process in report.processes.iter().filter(|process| process.has_ended) {
+            let text = format!(
+                "{} ({}) ended before the run did: what it used is as of when it was last seen",
+                process.name, process.pid
+            );
+            report.warnings.push(text);
         }
         let (used, watched) = cpu_shares(report);
         if used - watched > OTHERS_MAX {

@@ -26,7 +26,7 @@ use clap::{Args, Subcommand};
 
 use crate::measure::ink;
 use crate::report::Report;
-use crate::run::{Failure, Setup};
+use crate::run::{Failure, Setup, interrupted};
 use crate::server::{Server, Store};
 use crate::target::{self, Kind, Transport};
 
@@ -109,7 +109,7 @@ pub struct ServerArgs {
     #[arg(long, value_enum, default_value = "inkrelay")]
     target: Kind,
     /// The server's process on this machine, to watch what it uses
-    #[arg(long, conflicts_with = "spawn")]
+    #[arg(long, requires = "server", conflicts_with = "spawn")]
     pid: Option<u32>,
     /// Another process to watch, such as Redis; may be given several times
     #[arg(long, value_name = "PID")]
@@ -125,15 +125,17 @@ impl ServerArgs {
     }
 
     fn start(&self) -> Result<Server, Failure> {
-        match (&self.spawn, &self.server) {
-            (Some(command), url) => Server::spawn(command, url.clone(), &self.also),
-            (None, Some(url)) => Ok(Server::running(url.clone(), self.pid, &self.also)),
+        let mut server = match (&self.spawn, &self.server) {
+            (Some(command), url) => Server::spawn(command, url.clone()),
+            (None, Some(url)) => Ok(Server::running(url.clone())),
             (None, None) if self.target == Kind::Inkrelay => {
                 Server::beside(self.store, self.relay_args.as_deref().unwrap_or_default())
             }
             (None, None) if self.target == Kind::Bare => Server::bare_loop(0),
             (None, None) => Err("name the server with --server or --spawn".into()),
-        }
+        }?;
+        server.watch(self.pid, &self.also);
+        Ok(server)
     }
 
     /// Starts the server, if it is to be, and says how to reach it. It runs for as long as the first value lives.
@@ -156,6 +158,12 @@ impl ServerArgs {
     }
 }
 
+/// A number of draws a second.
+fn rate(text: &str) -> Result<f64, &'static str> {
+    let rate = text.parse().ok().filter(|rate| (0.001..=10_000_000.0).contains(rate));
+    rate.ok_or("a rate is a number from 0.001 to 10,000,000")
+}
+
 /// How to run it.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Run")]
@@ -167,8 +175,11 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     drain: u64,
     /// Threads of the generator
-    #[arg(long, default_value_t = 2)]
-    pub threads: usize,
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// Let a run pass in which draws were refused
+    #[arg(long)]
+    allow_refused: bool,
     /// Write report.json and report.html into this folder
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
@@ -199,7 +210,9 @@ impl RunArgs {
             ink: Arc::new(ink),
             options,
             drain: Duration::from_secs(self.drain),
+            allow_refused: self.allow_refused,
             threads,
+            stop: interrupted(),
         })
     }
 }

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -14,6 +15,8 @@ use crate::run::Failure;
 
 /// How long a server may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// Bytes of the line with a server's address at most.
+const LINE_BYTES_MAX: u64 = 4096;
 /// How long a server may take to end before it is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// Between looks at whether it has.
@@ -71,15 +74,15 @@ fn end(child: &mut Child) {
 }
 
 impl Server {
-    /// One that runs already, watched by the ids that are given.
-    pub fn running(url: String, pid: Option<u32>, also: &[u32]) -> Self {
+    /// One that runs already.
+    pub fn running(url: String) -> Self {
         let mut server = Self::default();
         server.url = url;
-        server.watch(pid, also);
         server
     }
 
-    fn watch(&mut self, pid: Option<u32>, also: &[u32]) {
+    /// Watches a server that runs already, and other processes, by their ids.
+    pub fn watch(&mut self, pid: Option<u32>, also: &[u32]) {
         self.processes.extend(pid.map(|pid| ("server".to_owned(), pid)));
         for pid in also {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
@@ -94,7 +97,7 @@ impl Server {
     ///
     /// # Errors
     /// When it does not start in time.
-    pub fn spawn(command: &str, url: Option<String>, also: &[u32]) -> Result<Self, Failure> {
+    pub fn spawn(command: &str, url: Option<String>) -> Result<Self, Failure> {
         let mut server = Self::default();
         let mut command = command.to_owned();
         if command.contains("{redis}") {
@@ -112,7 +115,6 @@ impl Server {
         server.start(Command::new(program).args(words), url)?;
         // The server comes first in every report.
         server.processes.rotate_left(redis);
-        server.watch(None, also);
         Ok(server)
     }
 
@@ -191,11 +193,23 @@ impl Server {
         self.processes.push(("server".to_owned(), child.id()));
         self.children.push(child);
         let mut output = BufReader::new(output.ok_or("the server has no output")?);
+        let (tell, told) = mpsc::channel();
+        // A server that logs must not wait for a full pipe. Ends with the server.
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            // Without one it is empty, and nobody waits for it when the address is known.
+            let _ = output.by_ref().take(LINE_BYTES_MAX).read_line(&mut line);
+            let _ = tell.send(line);
+            let mut rest = [0; 4096];
+            while output.read(&mut rest).is_ok_and(|len| len > 0) {}
+        });
         self.url = match url {
             Some(url) => url,
             None => {
-                let mut line = String::new();
-                if output.read_line(&mut line)? == 0 {
+                let line = told.recv_timeout(START_TIMEOUT).map_err(|_| {
+                    format!("{program} has not said where it listens within {} s", START_TIMEOUT.as_secs())
+                })?;
+                if line.is_empty() {
                     return Err(format!("{program} ended before it listened").into());
                 }
                 let address = line.split_whitespace().find(|word| word.starts_with("http://"));
@@ -207,12 +221,12 @@ impl Server {
                 address.trim_end_matches(['.', ',', '/']).to_owned()
             }
         };
-        // A server that logs must not wait for a full pipe. Ends with the server.
-        std::thread::spawn(move || {
-            let mut rest = [0; 4096];
-            while output.read(&mut rest).is_ok_and(|len| len > 0) {}
-        });
-        wait_for(self.url.trim_start_matches("http://"))?;
+        let is_there = wait_for(self.url.trim_start_matches("http://"));
+        // Somebody else may listen there.
+        if let Some(status) = self.children.last_mut().map(Child::try_wait).transpose()?.flatten() {
+            return Err(format!("{program} ended at its start: {status}").into());
+        }
+        is_there?;
         self.watch_children();
         Ok(())
     }

@@ -21,6 +21,7 @@ mod websocket;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use inkrelay_protocol::Malformed;
 
 use crate::measure::Answers;
 
@@ -33,19 +34,34 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A connection that cannot go on, with the reason in plain words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Broken(pub String);
+#[error("{why}")]
+pub struct Broken {
+    why: String,
+    /// The server sent what no server may send, which breaks a promise too.
+    pub is_malformed: bool,
+}
 
 impl Broken {
     /// From whatever says why.
     pub fn new(why: impl std::fmt::Display) -> Self {
-        Self(why.to_string())
+        Self { why: why.to_string(), is_malformed: false }
+    }
+
+    /// Because of what the server sent.
+    pub fn malformed(why: impl std::fmt::Display) -> Self {
+        Self { why: why.to_string(), is_malformed: true }
     }
 }
 
 impl From<std::io::Error> for Broken {
     fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
+        Self::new(error)
+    }
+}
+
+impl From<Malformed> for Broken {
+    fn from(malformed: Malformed) -> Self {
+        Self::malformed(malformed)
     }
 }
 
@@ -55,6 +71,13 @@ pub type Take<'t> = dyn FnMut(Arrived<'_>) + Send + 't;
 /// Someone who draws, over one connection.
 #[async_trait]
 pub trait Drawer: Send {
+    /// Makes sure that there is a connection. Called before each draw counts as sent, so that one that never left
+    /// is sent when the server is back, and late.
+    ///
+    /// # Errors
+    /// When there is no connection, or the one there was is gone; the next call connects again.
+    async fn ready(&mut self) -> Result<(), Broken>;
+
     /// Hands one draw over and tells its [`Answers`] what became of it, now or later. `number` is the one in the
     /// draw's mark: a drawer's numbers go up by one.
     ///
@@ -64,7 +87,7 @@ pub trait Drawer: Send {
     /// A refusal is an answer. Whatever gets none stays unknown.
     ///
     /// # Errors
-    /// When the connection is of no use any more. The draw is unknown then; the next call connects again.
+    /// When the connection is of no use any more, or [`Drawer::ready`] was not called. The draw is unknown then.
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken>;
 
     /// Hands several draws over, the first of that number: in one message where the server takes them so, or else

@@ -129,7 +129,11 @@ fn promises(entry: &Entry) -> String {
         }
     }
     broken.extend(entry.failures.iter().map(|why| format!("failed: {}", why.trim())));
-    if broken.is_empty() { "kept".to_owned() } else { broken.join("; ").replace('|', "/") }
+    match broken.is_empty() {
+        true if entry.reports.iter().all(|report| report.keeps_log) => "kept".to_owned(),
+        true => "kept (it has no log)".to_owned(),
+        false => broken.join("; ").replace('|', "/"),
+    }
 }
 
 fn entries(kind: Kind, results: &Path, runs: &[Run]) -> Vec<Entry> {

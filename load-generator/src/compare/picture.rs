@@ -29,6 +29,12 @@ pub(super) struct Picture {
 }
 
 impl Picture {
+    /// Powers of ten, where they part the bars; bars from zero need no more than their numbers.
+    fn ticks(&self, low: f64, high: f64) -> Vec<f64> {
+        let powers = if self.is_logarithmic { -9..10 } else { 0..0 };
+        powers.map(|power| 10f64.powi(power)).filter(|value| (low..=high).contains(value)).collect()
+    }
+
     pub(super) fn svg(&self) -> String {
         let all = || self.bars.iter().flat_map(|bar| &bar.values).copied().filter(|value| *value > 0.0);
         let high = all().fold(f64::MIN_POSITIVE, f64::max);
@@ -42,17 +48,36 @@ impl Picture {
             };
             LEFT + (RIGHT - LEFT) * share.clamp(0.0, 1.0)
         };
-        let height = TOP + ROW * self.bars.len() as f64 + 8.0;
+        let bottom = TOP + ROW * self.bars.len() as f64;
+        let height = bottom + 30.0;
         let scale = if self.is_logarithmic { ", on a logarithmic scale" } else { "" };
         let title = escape(&format!("{}{scale}", self.title));
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" role=\"img\" \
              aria-label=\"{title}\">\n<style>text{{font:14px system-ui,sans-serif;fill:#1f2328}}.title{{font-weight:600}}\
              .back{{fill:#fff}}.bar{{fill:#8aa4c8}}.own{{fill:#1f4e79}}.run{{stroke:#d1570b;stroke-width:2}}\
+             .grid{{stroke:#d0d7de}}.small{{font-size:12px}}\
              @media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}.back{{fill:#0d1117}}.bar{{fill:#4d648a}}\
-             .own{{fill:#79a8dd}}}}</style>\n<rect class=\"back\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
+             .own{{fill:#79a8dd}}.grid{{stroke:#30363d}}}}</style>\n<rect class=\"back\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
              <text class=\"title\" x=\"12\" y=\"26\">{title}</text>\n"
         );
+        let foot = height - 10.0;
+        let _ = writeln!(
+            svg,
+            "<line class=\"run\" x1=\"16\" x2=\"16\" y1=\"{}\" y2=\"{}\"/><text class=\"small\" x=\"24\" y=\"{foot}\">\
+             one run; bars are medians</text>",
+            foot - 12.0,
+            foot + 2.0
+        );
+        for value in self.ticks(low, high) {
+            let (x, label) = (at(value), if value < 1.0 { value.to_string() } else { number(value) });
+            let _ = writeln!(
+                svg,
+                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{}\" y2=\"{bottom}\"/>\
+                 <text class=\"small\" x=\"{x:.1}\" y=\"{foot}\" text-anchor=\"middle\">{label}</text>",
+                TOP - 6.0
+            );
+        }
         for (index, bar) in self.bars.iter().enumerate() {
             let y = TOP + ROW * index as f64;
             let (base, name) = (y + BAR - 3.0, escape(&bar.name));
@@ -99,6 +124,12 @@ mod tests {
             assert!(svg.contains(&format!("width=\"{:.1}\" height=\"{BAR}\"", RIGHT - LEFT)), "{svg}");
             assert!(svg.contains("inkrelay &amp; co") && svg.contains(">2</text>"), "{svg}");
         }
+        let bars = vec![bar("one", &[20.0]), bar("two", &[3000.0])];
+        let svg = Picture { title: "log", is_logarithmic: true, bars }.svg();
+        assert!(
+            [">10</text>", ">100</text>", ">1,000</text>"].iter().all(|tick| svg.contains(tick)),
+            "{svg}"
+        );
         let svg = Picture { title: "nothing", is_logarithmic: true, bars: vec![bar("none", &[])] }.svg();
         assert!(svg.contains("no result"));
     }

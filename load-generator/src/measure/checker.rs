@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::measure::ledger::{Ledger, Outcome};
 use crate::measure::mark::{self, Mark};
+use crate::measure::order::Order;
 
 /// Numbers that one reader may lack for now at most; what is lacking beyond is a breach at once.
 const HOLES_MAX: usize = 100_000;
@@ -17,6 +18,8 @@ const HOLES_MAX: usize = 100_000;
 pub struct Arrived<'a> {
     /// Its number in the room, for servers that number. They number from 1, without gaps.
     pub seq: Option<u64>,
+    /// Who drew it, for servers that say so.
+    pub author: Option<u64>,
     /// The draw, in MessagePack.
     pub draw: &'a [u8],
 }
@@ -39,6 +42,10 @@ pub enum Breach {
     RefusedButKept,
     /// Its number in the room is not one more than that before.
     Misnumbered,
+    /// Another draw stands at its number for others in the room, or for the one who drew it.
+    Divergent,
+    /// What came is nothing that a server may send.
+    Malformed,
 }
 
 impl fmt::Display for Breach {
@@ -51,6 +58,8 @@ impl fmt::Display for Breach {
             Self::Foreign => "foreign",
             Self::RefusedButKept => "refused but kept",
             Self::Misnumbered => "misnumbered",
+            Self::Divergent => "divergent",
+            Self::Malformed => "malformed",
         })
     }
 }
@@ -117,6 +126,11 @@ pub struct Checker {
     room: String,
     ledger: Arc<Ledger>,
     writers: Range<u16>,
+    /// What stands where, of all who read in this room; not once its numbers are wrong for this reader, since then all
+    /// that follows would be.
+    order: Option<Arc<Order>>,
+    /// By what id each writer was known to the server last.
+    authors: Vec<Option<u64>>,
     /// The newest number of each writer.
     newest: Vec<u32>,
     /// What each writer had sent when it was last looked up.
@@ -135,11 +149,14 @@ impl Checker {
     pub fn new(reader: String, room: String, ledger: Arc<Ledger>, writers: Range<u16>) -> Self {
         let newest = vec![0; writers.len()];
         let sent = newest.clone();
+        let (order, authors) = (Some(ledger.order(writers.start)), vec![None; writers.len()]);
         Self {
             reader,
             room,
             ledger,
             writers,
+            order,
+            authors,
             newest,
             sent,
             holes: BTreeMap::new(),
@@ -168,6 +185,7 @@ impl Checker {
             let expected = self.seq + 1;
             if seq != expected {
                 self.breach(Breach::Misnumbered, Some(seq), format!("number {expected} was due"));
+                self.order = None;
             }
             self.seq = seq;
         }
@@ -200,6 +218,22 @@ impl Checker {
             );
             return None;
         }
+        if let (Some(order), Some(seq)) = (&self.order, arrived.seq)
+            && let Err((other, other_number)) = order.stands(seq, writer, mark.number)
+        {
+            let others = name(other, other_number);
+            let what = format!("{} came, and others have {others} there", name(writer, mark.number));
+            self.breach(Breach::Divergent, Some(seq), what);
+        }
+        let known = &mut self.authors[usize::from(writer - self.writers.start)];
+        if let Some(author) = arrived.author.filter(|author| *known != Some(*author)) {
+            if self.ledger.is_author(writer, author) {
+                *known = Some(author);
+            } else {
+                let what = format!("{} has the author {author}", name(writer, mark.number));
+                self.breach(Breach::Corrupt, arrived.seq, what);
+            }
+        }
         let newest = self.newest[usize::from(writer - self.writers.start)];
         if mark.number <= newest {
             if self.holes.remove(&(writer, mark.number)).is_none() {
@@ -224,6 +258,11 @@ impl Checker {
         }
         self.fresh += 1;
         Some(mark)
+    }
+
+    /// Takes what is nothing that a server may send.
+    pub fn malformed(&mut self, why: impl fmt::Display) {
+        self.breach(Breach::Malformed, Some(self.seq).filter(|seq| *seq > 0), why.to_string());
     }
 
     /// Compares with the ledger, when nothing more is to come.
@@ -275,7 +314,7 @@ mod tests {
 
     /// One writer whose draws 1 to 5 are stored.
     fn room() -> Room {
-        let ledger = Arc::new(Ledger::new(2).unwrap());
+        let ledger = Arc::new(Ledger::new([("r".to_owned(), 1), ("s".to_owned(), 1)]).unwrap());
         let answers = Answers::new(ledger.clone(), 0, Arc::new(Recorder::default()), Clock::start());
         let ink = ink::handwriting();
         let mut draws = Vec::new();
@@ -292,8 +331,10 @@ mod tests {
     fn check(room: &Room, arrived: &[(u64, usize)]) -> Vec<(Breach, u64)> {
         let mut checker =
             Checker::new("a reader".into(), "r".into(), room.ledger.clone(), 0..1).with_memory();
+        // Each for itself.
+        checker.order = Some(Arc::default());
         for (seq, number) in arrived {
-            checker.take(Arrived { seq: Some(*seq), draw: &room.draws[number - 1] });
+            checker.take(Arrived { seq: Some(*seq), author: None, draw: &room.draws[number - 1] });
         }
         checker.finish().counts.into_iter().collect()
     }
@@ -334,12 +375,12 @@ mod tests {
     fn another_runs_and_another_rooms_draws_are_foreign() {
         let (room, other) = (room(), room());
         let mut checker = Checker::new("a reader".into(), "r".into(), room.ledger.clone(), 1..2);
-        checker.take(Arrived { seq: Some(1), draw: &room.draws[0] });
+        checker.take(Arrived { seq: Some(1), author: None, draw: &room.draws[0] });
         let elsewhere = checker.finish();
         assert_eq!(elsewhere.counts[&Breach::Foreign], 1);
         if room.answers.writer_id() != other.answers.writer_id() {
             let mut checker = Checker::new("a reader".into(), "r".into(), room.ledger.clone(), 0..1);
-            checker.take(Arrived { seq: None, draw: &other.draws[0] });
+            checker.take(Arrived { seq: None, author: None, draw: &other.draws[0] });
             let case = checker.finish().first.unwrap();
             assert_eq!((case.breach, case.room.as_str()), (Breach::Foreign, "r"));
         }

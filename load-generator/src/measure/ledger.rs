@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::measure::checker::{Breach, Breaches, Case};
 use crate::measure::mark::writer_id;
+use crate::measure::order::Order;
 use crate::measure::recorder::{Clock, Recorder};
 
 /// What became of a draw. There is no fourth.
@@ -34,6 +36,17 @@ pub struct Tally {
 pub struct Ledger {
     run: u16,
     writers: Vec<Mutex<Writer>>,
+    rooms: Vec<Room>,
+    /// Answers that were none.
+    breaches: Mutex<Breaches>,
+}
+
+/// The writers behind those of the room before draw in it.
+#[derive(Debug)]
+struct Room {
+    name: String,
+    writers_end: u16,
+    order: Arc<Order>,
 }
 
 #[derive(Debug, Default)]
@@ -41,17 +54,63 @@ struct Writer {
     /// Index is the draw's number, less one.
     outcomes: Vec<Outcome>,
     due_us: Vec<u64>,
+    /// Who it was to the server, over one connection after the other.
+    authors: Vec<u64>,
+    /// Draws of which an answer named the number in the room, with that number.
+    placed: Vec<(u32, u64)>,
     tally: Tally,
 }
 
 impl Ledger {
-    /// For that many writers; the tag is random.
+    /// For rooms with that many writers each, one room's behind another's; the tag is random.
     ///
     /// # Errors
     /// When the system has no random numbers.
-    pub fn new(writers: u16) -> Result<Self, getrandom::Error> {
+    pub fn new(rooms: impl IntoIterator<Item = (String, u16)>) -> Result<Self, getrandom::Error> {
         let run = (getrandom::u32()? >> 16) as u16;
-        Ok(Self { run, writers: (0..writers).map(|_| Mutex::default()).collect() })
+        let mut writers_end = 0;
+        let room = |(name, writers)| {
+            writers_end += writers;
+            Room { name, writers_end, order: Arc::default() }
+        };
+        let rooms = rooms.into_iter().map(room).collect();
+        let writers = (0..writers_end).map(|_| Mutex::default()).collect();
+        Ok(Self { run, writers, rooms, breaches: Mutex::default() })
+    }
+
+    /// The room that a writer draws in.
+    fn room(&self, writer: u16) -> Option<&Room> {
+        self.rooms.get(self.rooms.partition_point(|room| room.writers_end <= writer))
+    }
+
+    /// The order of the room that a writer draws in.
+    pub fn order(&self, writer: u16) -> Arc<Order> {
+        self.room(writer).map(|room| room.order.clone()).unwrap_or_default()
+    }
+
+    /// Whether the server calls a writer by this id, or did so over an earlier connection.
+    pub fn is_author(&self, writer: u16, author: u64) -> bool {
+        self.writer(writer).authors.contains(&author)
+    }
+
+    /// What answers broke, when all have read.
+    pub fn breaches(&self) -> Breaches {
+        let mut breaches = self.breaches.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for index in 0..self.writers() {
+            let Some(room) = self.room(index) else { continue };
+            for (number, seq) in &self.writer(index).placed {
+                let Some((other, other_number)) = room.order.at(*seq) else { continue };
+                if (other, other_number) != (index, *number) {
+                    let what = format!(
+                        "the answer to draw {number} of writer {index} names it, and readers have draw \
+                         {other_number} of writer {other}"
+                    );
+                    let (breach, room) = (Breach::Divergent, room.name.clone());
+                    breaches.add(Case { breach, room, seq: Some(*seq), what });
+                }
+            }
+        }
+        breaches
     }
 
     /// The id that the writer's marks carry.
@@ -78,6 +137,17 @@ impl Ledger {
     /// How many draws a writer sent.
     pub fn sent(&self, index: u16) -> u32 {
         u32::try_from(self.writer(index).outcomes.len()).unwrap_or(u32::MAX)
+    }
+
+    /// When the draws were due that have no answer, each with its writer.
+    pub fn unanswered(&self) -> Vec<(u16, u64)> {
+        let of = |index: u16| {
+            let writer = self.writer(index);
+            let draws = writer.outcomes.iter().zip(&writer.due_us);
+            let unknown = draws.filter(|(outcome, _)| **outcome == Outcome::Unknown);
+            unknown.map(|(_, due_us)| (index, *due_us)).collect::<Vec<_>>()
+        };
+        (0..self.writers()).flat_map(of).collect()
     }
 
     /// Of some writers, or all.
@@ -152,6 +222,24 @@ impl Answers {
             *outcome = Outcome::Stored;
             writer.tally.stored += 1;
         }
+    }
+
+    /// Called by drawers when they learn who they are to the server, before they draw.
+    pub fn draws_as(&self, author: u64) {
+        self.ledger.writer(self.writer).authors.push(author);
+    }
+
+    /// Called by drawers whose answer names the number in the room at which a draw stands.
+    pub fn placed(&self, number: u32, seq: u64) {
+        self.ledger.writer(self.writer).placed.push((number, seq));
+    }
+
+    /// Called when an answer is none.
+    pub fn malformed(&self, why: impl std::fmt::Display) {
+        let room = self.ledger.room(self.writer).map(|room| room.name.clone()).unwrap_or_default();
+        let what = format!("{why} (an answer to writer {})", self.writer);
+        let mut breaches = self.ledger.breaches.lock().unwrap_or_else(PoisonError::into_inner);
+        breaches.add(Case { breach: Breach::Malformed, room, seq: None, what });
     }
 
     /// The id in the writer's marks.

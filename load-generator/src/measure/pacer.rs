@@ -169,6 +169,11 @@ impl Lane {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
+    /// Whether nothing more is to be drawn.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
     /// Draws that are handed over together.
     pub fn batch(&self) -> usize {
         if let Pace::Flood { window, batch, .. } = self.pace { batch.clamp(1, window.max(1)) } else { 1 }

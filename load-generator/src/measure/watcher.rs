@@ -19,6 +19,9 @@ pub struct ProcessSecond {
     pub cpu_us: u64,
     /// Resident memory, KiB.
     pub rss_kib: u64,
+    /// It had ended; all else is 0.
+    #[serde(default)]
+    pub has_ended: bool,
     /// Context switches, voluntary and involuntary.
     pub switches: (u64, u64),
     /// Open sockets.
@@ -34,6 +37,9 @@ pub struct ProcessWhole {
     pub name: String,
     /// Its id.
     pub pid: u32,
+    /// It ended during the run: what it used is as of when it was last seen.
+    #[serde(default)]
+    pub has_ended: bool,
     /// CPU seconds in user mode.
     pub user_s: f64,
     /// CPU seconds in the kernel.
@@ -124,6 +130,7 @@ struct Watched {
     last: Usage,
     /// What threads that ended had used when they were last seen.
     ended_ns: u64,
+    has_ended: bool,
     /// Open files that are no sockets; counted once, since looking at each of thousands costs more than it tells.
     other_files: u64,
 }
@@ -135,12 +142,15 @@ impl Watched {
         let ended_ns = first.cpu_ns.saturating_sub(threads_ns(&first));
         first.cpu_ns = ended_ns + threads_ns(&first);
         let other_files = files(pid) - sockets(pid).min(files(pid));
-        Some(Self { name, pid, last: first.clone(), first, ended_ns, other_files })
+        Some(Self { name, pid, last: first.clone(), first, ended_ns, has_ended: false, other_files })
     }
 
     /// Looks again, and returns what was before and is now.
     fn look(&mut self) -> Option<(Usage, &Usage)> {
-        let now = usage(self.pid)?;
+        let now = usage(self.pid).filter(|_| !self.has_ended);
+        // Another may get its id.
+        self.has_ended = now.is_none();
+        let now = now?;
         let before = std::mem::replace(&mut self.last, now);
         self.ended_ns += ended_ns(&before.threads, &self.last.threads);
         // Threads that came and went between two looks are known to the process alone.
@@ -196,7 +206,9 @@ impl Watcher {
     pub fn second(&mut self) -> (Vec<ProcessSecond>, Vec<CoreSecond>) {
         let processes = self.watched.iter_mut().map(|watched| {
             let open = files(watched.pid).saturating_sub(watched.other_files);
-            let Some((before, now)) = watched.look() else { return ProcessSecond::default() };
+            let Some((before, now)) = watched.look() else {
+                return ProcessSecond { has_ended: true, ..ProcessSecond::default() };
+            };
             let since = |now: u64, before: u64| now.saturating_sub(before);
             let mut names: BTreeMap<&str, u64> = BTreeMap::new();
             for (_, name, ns) in used_ns(&before, now) {
@@ -207,6 +219,7 @@ impl Watcher {
                 user_ms: since(now.user_ms, before.user_ms),
                 system_ms: since(now.system_ms, before.system_ms),
                 cpu_us: since(now.cpu_ns, before.cpu_ns) / 1000,
+                has_ended: false,
                 rss_kib: now.rss_kib,
                 switches: (
                     since(now.switches.0, before.switches.0),
@@ -238,6 +251,7 @@ impl Watcher {
             ProcessWhole {
                 name: watched.name.clone(),
                 pid: watched.pid,
+                has_ended: watched.has_ended,
                 user_s: last.user_ms.saturating_sub(first.user_ms) as f64 / 1000.0,
                 system_s: last.system_ms.saturating_sub(first.system_ms) as f64 / 1000.0,
                 cpu_s: last.cpu_ns.saturating_sub(first.cpu_ns) as f64 / 1e9,
@@ -275,6 +289,10 @@ fn stat(path: &str) -> Option<(String, u64, u64)> {
 fn usage(pid: u32) -> Option<Usage> {
     let (_, user_ms, system_ms) = stat(&format!("/proc/{pid}/stat"))?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    // Nobody has asked yet how it ended.
+    if status.lines().any(|line| line.starts_with("State:\tZ")) {
+        return None;
+    }
     let mut usage = Usage {
         user_ms,
         system_ms,
@@ -374,6 +392,22 @@ mod tests {
         assert!(whole.rss_peak_kib >= whole.rss_first_kib);
         assert!(machine().contains("Linux"));
     }
+    #[test]
+    fn a_process_that_ends_is_told_from_one_that_does_nothing() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let (mut watcher, _) = Watcher::new(vec![("child".into(), child.id())]);
+        assert!(!watcher.second().0[0].has_ended);
+        child.kill().unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        // It stays a zombie until somebody waits for it.
+        while !watcher.second().0[0].has_ended && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let whole = &watcher.whole()[0];
+        assert!(whole.has_ended && whole.rss_last_kib > 0);
+        child.wait().unwrap();
+    }
+
     #[test]
     fn what_ended_threads_used_stays_used() {
         let (mut watcher, _) = Watcher::new(vec![("me".into(), std::process::id())]);

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use crate::report::summary::{number, time};
 
 const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 254.0;
-const LEFT: f64 = 76.0;
+const HEIGHT: f64 = 262.0;
+const LEFT: f64 = 84.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 14.0;
-const BOTTOM: f64 = 44.0;
+const BOTTOM: f64 = 52.0;
 /// Points of a line at most; beyond it neighbours share one, the highest of them.
 const POINTS_MAX: usize = 640;
 /// Ticks of an axis, about.
@@ -21,7 +21,7 @@ const TICKS: f64 = 5.0;
 pub struct Series {
     /// Stands in the legend.
     pub name: String,
-    /// In the order of x.
+    /// In the order of x. Where y is no number there is a gap.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -39,7 +39,7 @@ pub enum Unit {
     Time,
     /// A number.
     Plain,
-    /// Hundredths; the axis goes to 100 at least.
+    /// Hundredths.
     Percent,
 }
 
@@ -50,8 +50,8 @@ pub enum Along {
     Seconds,
     /// Quantiles, spread by the number of nines.
     Nines,
-    /// Steps of a load, whatever it is of.
-    Load,
+    /// Steps of a load, of what that says.
+    Load(&'static str),
 }
 
 /// A picture.
@@ -67,6 +67,8 @@ pub struct Chart {
     pub along: Along,
     /// Whether the series stand on each other.
     pub is_stacked: bool,
+    /// Moments at which something happened to all.
+    pub marks: Vec<f64>,
     /// The lines.
     pub series: Vec<Series>,
 }
@@ -113,8 +115,13 @@ pub fn escape(text: &str) -> String {
 /// At most that many points, each the highest of those it stands for.
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let each = points.len().div_ceil(POINTS_MAX).max(1);
-    let highest =
-        |points: &[(f64, f64)]| points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
+    let highest = |points: &[(f64, f64)]| {
+        points.iter().copied().max_by(|a, b| height(a).total_cmp(&height(b))).unwrap_or_default()
+    };
+    // A gap is lower than any point.
+    fn height(point: &(f64, f64)) -> f64 {
+        if point.1.is_nan() { -1.0 } else { point.1 }
+    }
     points.chunks(each).map(highest).collect()
 }
 
@@ -124,7 +131,7 @@ impl Chart {
         let mut series: Vec<Series> = self
             .series
             .iter()
-            .filter(|series| series.points.len() > 1)
+            .filter(|series| series.points.iter().filter(|point| !point.1.is_nan()).count() > 1)
             .map(|series| Series::new(series.name.clone(), thin(&series.points)))
             .collect();
         if series.is_empty() {
@@ -161,28 +168,41 @@ impl Chart {
             put(format_args!(
                 "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>\n",
                 x.at(value),
-                HEIGHT - BOTTOM + 18.0
+                HEIGHT - BOTTOM + 25.0
             ));
         }
         let x_name = match self.along {
             Along::Seconds => "seconds",
             Along::Nines => "of all, as fast or faster",
-            Along::Load => "load",
+            Along::Load(what) => what,
         };
         put(format_args!(
             "<text class=\"axis\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{x_name}</text>\n",
             WIDTH - RIGHT,
             HEIGHT - 5.0
         ));
-        // The uppermost of a stack first, so that those below it cover it.
-        let order: Vec<usize> =
-            if self.is_stacked { (0..series.len()).rev().collect() } else { (0..series.len()).collect() };
-        for index in order {
+        for at in &self.marks {
+            let at = x.at(*at);
+            put(format_args!(
+                "<line class=\"mark\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{:.1}\"/>\n",
+                HEIGHT - BOTTOM
+            ));
+        }
+        // The uppermost of a stack first, so that those below it cover it; the same does for lines.
+        for index in (0..series.len()).rev() {
             let mut path = String::new();
-            for (place, point) in series[index].points.iter().enumerate() {
-                let letter = if place == 0 { 'M' } else { 'L' };
-                write!(path, "{letter}{:.1} {:.1}", x.at(point.0), y.at(point.1))
-                    .expect("a String takes everything");
+            let mut begins = true;
+            for point in &series[index].points {
+                if point.1.is_nan() {
+                    begins = true;
+                    continue;
+                }
+                let at = format!("{:.1} {:.1}", x.at(point.0), y.at(point.1));
+                if std::mem::take(&mut begins) {
+                    write!(path, "M{at}").expect("a String takes everything");
+                }
+                // Also of the first: a point between two gaps is a dot.
+                write!(path, "L{at}").expect("a String takes everything");
             }
             if self.is_stacked {
                 let (first, last) =
@@ -206,8 +226,10 @@ impl Chart {
         let high = xs().fold(0.0, f64::max).max(1e-3);
         let low = xs().fold(high, f64::min).min(0.0);
         let ticks = match self.along {
-            Along::Seconds | Along::Load => {
+            Along::Seconds | Along::Load(_) => {
                 let step = round_step((high - low) / TICKS);
+                // There is no half of what is counted.
+                let step = if self.along == Along::Seconds { step } else { step.max(1.0) };
                 let count = ((high - low) / step).floor() as u32;
                 (0..=count)
                     .map(|tick| f64::from(tick) * step)
@@ -242,7 +264,7 @@ impl Chart {
                 .collect();
             return (Scale { low, high, from, to, is_log: true }, ticks);
         }
-        let most = if self.unit == Unit::Percent { most.max(100.0) } else { most.max(1e-3) };
+        let most = if self.unit == Unit::Percent { most.max(5.0) } else { most.max(1e-3) };
         let step = round_step(most / TICKS);
         let count = (most / step - 1e-6).ceil().max(1.0);
         let ticks = (0..=count as u32)
@@ -276,7 +298,15 @@ mod tests {
     use super::*;
 
     fn chart(unit: Unit, is_stacked: bool, series: Vec<Series>) -> Chart {
-        Chart { title: "a < b".into(), what: "ms", unit, along: Along::Seconds, is_stacked, series }
+        Chart {
+            title: "a < b".into(),
+            what: "ms",
+            unit,
+            along: Along::Seconds,
+            is_stacked,
+            marks: Vec::new(),
+            series,
+        }
     }
 
     #[test]
@@ -302,6 +332,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn seconds_without_data_are_a_gap() {
+        let ys = [1.0, 2.0, f64::NAN, f64::NAN, 5.0, f64::NAN];
+        let points = (0..6).map(f64::from).zip(ys).collect();
+        let svg = chart(Unit::Time, false, vec![Series::new("x", points)]).figure();
+        let path = svg.split(" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 3));
+        assert!(!svg.contains("NaN"));
     }
 
     #[test]

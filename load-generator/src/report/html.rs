@@ -1,10 +1,12 @@
 //! The page: one file with everything in it, which needs no network and no script.
 
+mod compared;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::measure::recorder::Quantiles;
-use crate::measure::watcher::ProcessWhole;
+use crate::measure::watcher::ProcessSecond;
 use crate::report::chart::{Along, Chart, Series, Unit, escape};
 use crate::report::summary::{count, mib, number, time};
 use crate::report::{Report, Second};
@@ -24,9 +26,9 @@ pub fn page(reports: &[Report]) -> String {
     if let [one] = reports {
         let _ = write!(body, "<h1>{}</h1>\n{}", escape(&one.title()), run(one));
     } else {
-        let _ = write!(body, "<h1>{}</h1>\n{}", escape(&title), compared(reports));
-        for report in reports {
-            let _ = write!(body, "<h2>{}</h2>\n{}", escape(&report.title()), run(report));
+        let _ = write!(body, "<h1>{}</h1>\n{}", escape(&title), compared::compared(reports));
+        for (report, name) in reports.iter().zip(compared::names(reports)) {
+            let _ = write!(body, "<h2>{}</h2>\n{}", escape(&name), run(report));
         }
     }
     format!(
@@ -56,14 +58,16 @@ fn over_time(report: &Report, value: impl Fn(f64, &Second) -> f64) -> Vec<(f64, 
     seconds(report).into_iter().map(|(length, second)| (second.at_s, value(length, second))).collect()
 }
 
-/// A latency of each second in which there was one.
+/// A latency of each second, with gaps where there was none.
 fn latency_over_time(
     report: &Report,
     which: fn(&Second) -> &Quantiles,
     value: fn(&Quantiles) -> u64,
 ) -> Vec<(f64, f64)> {
-    let some = seconds(report).into_iter().map(|(_, second)| second).filter(|second| which(second).count > 0);
-    some.map(|second| (second.at_s, value(which(second)) as f64)).collect()
+    over_time(report, |_, second| {
+        let latency = which(second);
+        if latency.count > 0 { value(latency) as f64 } else { f64::NAN }
+    })
 }
 
 /// A percentile curve by nines.
@@ -72,32 +76,40 @@ fn curve(points: &[(f64, u64)]) -> Vec<(f64, f64)> {
 }
 
 fn chart(title: impl Into<String>, what: &'static str, unit: Unit, series: Vec<Series>) -> Chart {
-    Chart { title: title.into(), what, unit, along: Along::Seconds, is_stacked: false, series }
+    Chart {
+        title: title.into(),
+        what,
+        unit,
+        along: Along::Seconds,
+        is_stacked: false,
+        marks: Vec::new(),
+        series,
+    }
+}
+
+/// A value of a process in each second, with a gap once it has ended.
+fn of_process(report: &Report, index: usize, value: impl Fn(f64, &ProcessSecond) -> f64) -> Vec<(f64, f64)> {
+    over_time(report, |length, second| {
+        let process = second.processes.get(index).filter(|process| !process.has_ended);
+        process.map_or(f64::NAN, |process| value(length, process))
+    })
 }
 
 /// The CPU time of a process as hundredths of a core.
 fn cpu(report: &Report, index: usize) -> Vec<(f64, f64)> {
-    over_time(report, |length, second| {
-        let process = second.processes.get(index);
-        process.map_or(0.0, |process| (process.user_ms + process.system_ms) as f64 / 10.0 / length)
-    })
+    of_process(report, index, |length, process| (process.user_ms + process.system_ms) as f64 / 10.0 / length)
 }
 
 fn memory(report: &Report, index: usize) -> Vec<(f64, f64)> {
-    over_time(report, |_, second| {
-        second.processes.get(index).map_or(0.0, |process| process.rss_kib as f64 / 1024.0)
-    })
+    of_process(report, index, |_, process| process.rss_kib as f64 / 1024.0)
 }
 
 fn switches(report: &Report, index: usize) -> Vec<(f64, f64)> {
-    over_time(report, |length, second| {
-        let switches = second.processes.get(index).map_or((0, 0), |process| process.switches);
-        (switches.0 + switches.1) as f64 / length
-    })
+    of_process(report, index, |length, process| (process.switches.0 + process.switches.1) as f64 / length)
 }
 
 fn sockets(report: &Report, index: usize) -> Vec<(f64, f64)> {
-    over_time(report, |_, second| second.processes.get(index).map_or(0.0, |process| process.sockets as f64))
+    of_process(report, index, |_, process| process.sockets as f64)
 }
 
 fn charts(report: &Report) -> Vec<Chart> {
@@ -105,14 +117,16 @@ fn charts(report: &Report) -> Vec<Chart> {
     if !report.steps.is_empty() {
         let steps = report.steps.iter().map(|(load, us)| (*load, *us as f64)).collect();
         let what = report.options.get("raise").map_or("load", String::as_str);
+        let mut lines = vec![Series::new("p99", steps)];
+        let bound_us =
+            report.options.get("p99-ms").and_then(|ms| ms.parse::<f64>().ok()).map(|ms| ms * 1000.0);
+        if let Some(bound_us) = bound_us.filter(|bound_us| *bound_us > 0.0) {
+            let ends = [report.steps.first(), report.steps.last()].into_iter().flatten();
+            lines.push(Series::new("the bound", ends.map(|(load, _)| (*load, bound_us)).collect()));
+        }
         let steps = Chart {
-            along: Along::Load,
-            ..chart(
-                format!("Latency by {what}"),
-                "p99 of each step",
-                Unit::Time,
-                vec![Series::new("p99", steps)],
-            )
+            along: Along::Load(if what == "readers" { "readers" } else { "draws a second" }),
+            ..chart(format!("Latency by {what}"), "p99 of each step", Unit::Time, lines)
         };
         charts.push(steps);
     }
@@ -126,7 +140,11 @@ fn charts(report: &Report) -> Vec<Chart> {
             line("p99", |latency| latency.p99),
             line("max", |latency| latency.max),
         ];
-        charts.push(chart(title, "latency in each second", Unit::Time, lines));
+        let what = match &report.storms_s[..] {
+            [] => "latency in each second",
+            _ => "latency in each second; dashed: everyone reconnects",
+        };
+        charts.push(Chart { marks: report.storms_s.clone(), ..chart(title, what, Unit::Time, lines) });
     }
     charts.push(Chart {
         along: Along::Nines,
@@ -191,9 +209,10 @@ fn run(report: &Report) -> String {
     let mut out = String::new();
     let mut put = |text: String| out.push_str(&text);
     put(format!(
-        "<p class=\"about\">{} against {}, {}. {}.</p>\n",
+        "<p class=\"about\">{} against {}{}, {}. {}.</p>\n",
         escape(&report.scenario),
         escape(&report.target),
+        report.rooms_line().map(|rooms| format!(", in {}", escape(&rooms))).unwrap_or_default(),
         day(report.began_unix_ms),
         escape(&report.machine)
     ));
@@ -356,83 +375,6 @@ fn table<const N: usize>(title: &str, head: &[&str; N], rows: &[[String; N]]) ->
         "<h3>{}</h3>\n<div class=\"scroll\"><table>\n<tr>{head}</tr>\n{rows}</table></div>\n",
         escape(title)
     )
-}
-
-/// What stands above the single runs.
-fn compared(reports: &[Report]) -> String {
-    let rows: Vec<[String; 9]> = reports
-        .iter()
-        .map(|report| {
-            let latency = &report.delivery.quantiles;
-            let server = report.processes.iter().find(|process| process.name == "server");
-            let none = || "–".to_owned();
-            let used = server.map(ProcessWhole::cpu);
-            let each = used.filter(|_| report.delivered > 0).map(|used| used * 1e6 / report.delivered as f64);
-            let when = |us: u64| if latency.count > 0 { time(us) } else { none() };
-            [
-                report.title(),
-                format!("{:.1} s", report.took_s),
-                count(report.delivered),
-                when(latency.p50),
-                when(latency.p99),
-                when(latency.p999),
-                used.map_or_else(none, |used| format!("{used:.2} s")),
-                each.map_or_else(none, |each| format!("{each:.1} µs")),
-                server.map_or_else(none, |process| mib(process.rss_peak_kib)),
-            ]
-        })
-        .collect();
-    let head = [
-        "run",
-        "took",
-        "deliveries",
-        "median",
-        "p99",
-        "p99.9",
-        "server's CPU",
-        "of it a delivery",
-        "server's peak",
-    ];
-    let of_each = |value: &dyn Fn(&Report) -> Vec<(f64, f64)>| -> Vec<Series> {
-        reports.iter().map(|report| Series::new(report.title(), value(report))).collect()
-    };
-    let server = |report: &Report| report.processes.iter().position(|process| process.name == "server");
-    let charts = [
-        Chart {
-            along: Along::Nines,
-            ..chart(
-                "From due to a reader",
-                "percentiles of the whole run",
-                Unit::Time,
-                of_each(&|report| curve(&report.delivery.curve)),
-            )
-        },
-        chart(
-            "p99 from due to a reader",
-            "in each second",
-            Unit::Time,
-            of_each(&|report| latency_over_time(report, |second| &second.delivery, |latency| latency.p99)),
-        ),
-        chart(
-            "CPU of the server",
-            "100 % is one core",
-            Unit::Percent,
-            of_each(&|report| server(report).map_or_else(Vec::new, |index| cpu(report, index))),
-        ),
-        chart(
-            "Memory of the server",
-            "resident, MiB",
-            Unit::Plain,
-            of_each(&|report| server(report).map_or_else(Vec::new, |index| memory(report, index))),
-        ),
-        chart(
-            "Records delivered",
-            "a second, to all readers",
-            Unit::Plain,
-            of_each(&|report| over_time(report, |length, second| second.delivered as f64 / length)),
-        ),
-    ];
-    format!("{}{}", table("In figures", &head, &rows), figures(&charts))
 }
 
 /// A moment as a date, in UTC (Howard Hinnant's `civil_from_days`).

@@ -38,7 +38,17 @@ pub fn cell(values: &[f64]) -> String {
     let Some(middle) = median(values) else { return "no result".to_owned() };
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let (low, middle, high) = (number(low), number(middle), number(high));
+    // All three with as many digits.
+    let digits = match middle.abs() {
+        _ if values.iter().all(|value| *value == value.round()) => 0,
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    let show = |value: f64| {
+        if value.abs() >= 999.5 { number(value.round()) } else { format!("{value:.digits$}") }
+    };
+    let (low, middle, high) = (show(low), show(middle), show(high));
     if low == high { middle } else { format!("{middle} ({low}–{high})") }
 }
 
@@ -50,6 +60,9 @@ mod tests {
     fn a_cell_has_the_median_and_the_range() {
         assert_eq!(cell(&[2.0, 1.0, 3.0]), "2 (1–3)");
         assert_eq!(cell(&[2.0, 2.0]), "2");
+        assert_eq!(cell(&[55.0, 55.04, 55.0]), "55.0");
+        assert_eq!(cell(&[60.0, 55.0, 71.26]), "60.0 (55.0–71.3)");
+        assert_eq!(cell(&[1234.4, 999.6, 12_345.0]), "1,234 (1,000–12,345)");
         assert_eq!(cell(&[]), "no result");
     }
 

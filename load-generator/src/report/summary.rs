@@ -13,15 +13,18 @@ pub fn summary(report: &Report) -> String {
         out.push('\n');
     };
     line(format!("{} against {}: {:.1} s", report.scenario, report.target, report.took_s));
+    if let Some(rooms) = report.rooms_line() {
+        line(format!("  in          {rooms}"));
+    }
     let (tally, took) = (&report.tally, report.took_s.max(1e-3));
     if tally.sent > 0 {
         line(format!(
-            "  draws       {} sent, {} stored, {} refused, {} unknown; {} a second",
+            "  draws       {} sent, {} stored, {} refused, {} unknown; {} stored a second",
             count(tally.sent),
             count(tally.stored),
             count(tally.refused),
             count(tally.unknown),
-            count((tally.sent as f64 / took) as u64),
+            count((tally.stored as f64 / took) as u64),
         ));
     }
     if report.delivered > 0 {
@@ -44,11 +47,8 @@ pub fn summary(report: &Report) -> String {
     }
     for process in &report.processes {
         let cpu = process.cpu();
-        let each = if report.delivered > 0 && process.name == "server" {
-            format!(", {} µs a delivery", number(cpu * 1e6 / report.delivered as f64))
-        } else {
-            String::new()
-        };
+        let each = report.server_us_each().filter(|_| process.name == "server");
+        let each = each.map_or_else(String::new, |us| format!(", {} µs a delivery", number(us)));
         line(format!(
             "  {:<11} {cpu:.2} s CPU ({:.2} user, {:.2} system; {:.0} % of a core{each}), {} resident, {} at its peak, {} switches",
             process.name,
@@ -73,7 +73,8 @@ pub fn summary(report: &Report) -> String {
         line(format!("  FAILED: {failure}"));
     }
     if report.breaches.is_empty() {
-        if report.delivered > 0 {
+        // A run that failed may not have looked everywhere.
+        if report.is_good() && report.delivered > 0 {
             line("  nothing lost, nothing twice, all in order, all as it was sent".to_owned());
         }
     } else {

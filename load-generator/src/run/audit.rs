@@ -1,5 +1,6 @@
 //! The end of a run: waits for what is on its way, and compares what there is with the ledger.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::measure::{Breaches, Checker};
 use crate::report::Report;
+use crate::run::people::RECONNECT_WAIT;
 use crate::run::{Seats, Shared};
 use crate::target::{Arrived, Broken};
 
@@ -16,9 +18,9 @@ use crate::target::{Arrived, Broken};
 const AUDITS_MAX: usize = 16;
 /// Between looks at whether all is there.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long nothing may come for what is unknown to count as not coming.
+/// How long nothing may come for what is unknown or refused to count as not coming.
 const QUIET: Duration = Duration::from_secs(1);
-/// How long a fresh reader that has everything waits for what should not come.
+/// How long readers that have everything wait for what should not come.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
 /// Waits until every reader has what was stored, or nothing more comes.
@@ -29,13 +31,16 @@ pub(super) async fn drain(shared: &Shared, patience: Duration) {
             let stored = shared.ledger.tally(seats.writers.clone()).stored;
             seats.readers.clone().all(|reader| shared.fresh[reader].load(Ordering::Relaxed) >= stored)
         };
-        let has_unknown = shared.ledger.tally(0..shared.ledger.writers()).unknown > 0;
+        let tally = shared.ledger.tally(0..shared.ledger.writers());
+        // Whatever came of these was counted for some that are stored.
+        let unsure = tally.unknown + tally.refused > 0;
+        let aftermath = if unsure { QUIET } else { AFTERMATH };
         let delivered = shared.live.delivered.load(Ordering::Relaxed);
         if delivered != newest {
             (newest, quiet_since) = (delivered, Instant::now());
         }
         let quiet = quiet_since.elapsed();
-        if quiet >= patience || shared.rooms.iter().all(has_all) && (!has_unknown || quiet >= QUIET) {
+        if quiet >= patience || quiet >= aftermath && shared.rooms.iter().all(has_all) {
             return;
         }
         sleep(LOOK).await;
@@ -52,10 +57,7 @@ pub(super) async fn audit(shared: &Arc<Shared>, patience: Duration, report: &mut
     loop {
         while audits.len() < AUDITS_MAX {
             let Some(Seats { room, writers, .. }) = rooms.next() else { break };
-            let name = "a fresh reader".to_owned();
-            let checker = Checker::new(name, room.clone(), shared.ledger.clone(), writers.clone());
-            let expected = shared.ledger.tally(writers.clone()).stored;
-            audits.spawn(audit_room(shared.clone(), room.clone(), checker.with_memory(), expected, patience));
+            audits.spawn(audit_room(shared.clone(), (room.clone(), writers.clone()), patience));
         }
         match audits.join_next().await {
             None => return,
@@ -68,14 +70,31 @@ pub(super) async fn audit(shared: &Arc<Shared>, patience: Duration, report: &mut
     }
 }
 
+/// Reads a room from its start; again, if the connection breaks and the server may come back.
 async fn audit_room(
     shared: Arc<Shared>,
-    room: String,
-    mut checker: Checker,
-    expected: u64,
+    seats: (String, Range<u16>),
     patience: Duration,
 ) -> Result<Breaches, Broken> {
-    let mut reader = shared.open_reader(&room, None).await?;
+    let since = Instant::now();
+    loop {
+        match read_again(&shared, &seats, patience).await {
+            Err(_) if since.elapsed() < patience => sleep(RECONNECT_WAIT).await,
+            ended => return ended,
+        }
+    }
+}
+
+async fn read_again(
+    shared: &Shared,
+    (room, writers): &(String, Range<u16>),
+    patience: Duration,
+) -> Result<Breaches, Broken> {
+    let name = "a fresh reader".to_owned();
+    let checker = Checker::new(name, room.clone(), shared.ledger.clone(), writers.clone());
+    let mut checker = checker.with_memory();
+    let expected = shared.ledger.tally(writers.clone()).stored;
+    let mut reader = shared.open_reader(room, None).await?;
     let (mut fresh, mut since) = (0, Instant::now());
     loop {
         if checker.fresh() != fresh {
@@ -86,7 +105,12 @@ async fn audit_room(
             checker.take(arrived);
         };
         match timeout_at(since + wait, reader.next(&mut take)).await {
-            Ok(result) => result?,
+            Ok(Ok(())) => {}
+            Ok(Err(broken)) if broken.is_malformed => {
+                checker.malformed(broken);
+                return Ok(checker.finish());
+            }
+            Ok(Err(broken)) => return Err(broken),
             // What is lacking now is lost; the checker says what it is.
             Err(_) => return Ok(checker.finish()),
         }

@@ -12,10 +12,11 @@ use crate::measure::mark::{Ink, Mark};
 use crate::measure::pacer::{Lane, Lanes};
 use crate::measure::{Answers, Checker};
 use crate::run::{Failure, Plan, Shared};
+use crate::sampler::Live;
 use crate::target::{ANSWER_TIMEOUT, Arrived, Broken, Drawer, Reader};
 
 /// How long somebody waits before connecting again.
-const RECONNECT_WAIT: Duration = Duration::from_millis(100);
+pub(super) const RECONNECT_WAIT: Duration = Duration::from_millis(100);
 /// How long a drawer tries to reach a server that is gone.
 const GONE: Duration = Duration::from_secs(30);
 
@@ -32,6 +33,26 @@ struct Seat {
     checker: Checker,
     /// Of somebody who draws too: what, and where the drawer goes when it is open.
     pen: Option<(Drawing, mpsc::Sender<Opened>)>,
+}
+
+/// Whether somebody has lost the server.
+#[derive(Default)]
+struct Away {
+    since: Option<Instant>,
+}
+
+impl Away {
+    /// A connection that broke. What fails until the server is back belongs to it.
+    fn on_broken(&mut self, live: &Live, broken: &Broken) {
+        if self.since.is_none() {
+            self.since = Some(Instant::now());
+            live.on_broken(broken);
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() >= GONE)
+    }
 }
 
 /// One drawer's part.
@@ -133,6 +154,7 @@ async fn read(shared: Arc<Shared>, mut seat: Seat, opened: Arc<Semaphore>) -> Re
     opened.add_permits(1);
     let mut latencies = Vec::new();
     let mut kicked_us = None;
+    let mut away = Away::default();
     loop {
         let live = &shared.live;
         let mut now_us = 0;
@@ -162,10 +184,16 @@ async fn read(shared: Arc<Shared>, mut seat: Seat, opened: Arc<Semaphore>) -> Re
                 live.reconnect.record(seat.index, &[now_us.saturating_sub(kicked_us)]);
             }
         }
-        let Err(broken) = result else { continue };
+        let Err(broken) = result else {
+            away.since = None;
+            continue;
+        };
+        if broken.is_malformed {
+            seat.checker.malformed(&broken);
+        }
         let mut wait = kicked_us.is_none();
         if wait {
-            live.on_broken(&broken);
+            away.on_broken(live, &broken);
         }
         let place = reader.place();
         drop(reader);
@@ -178,7 +206,7 @@ async fn read(shared: Arc<Shared>, mut seat: Seat, opened: Arc<Semaphore>) -> Re
             }
             match shared.open_reader(&seat.room, place.as_deref()).await {
                 Ok(reader) => break reader,
-                Err(broken) => live.on_broken(&broken),
+                Err(broken) => away.on_broken(live, &broken),
             }
             wait = true;
         };
@@ -197,9 +225,17 @@ pub(super) async fn draw(
     let live = &shared.live;
     let mut draws: Vec<Vec<u8>> = vec![Vec::new(); drawing.lane.batch()];
     let mut next_ink = drawing.first_ink;
-    let mut broken_since = None;
+    let mut away = Away::default();
     while let Some(due_us) = drawing.lane.next(live.clock).await {
         live.first_us.fetch_min(due_us, Ordering::Relaxed);
+        // A draw that cannot leave is kept, and its latency goes on counting: a server that is away cannot hide.
+        while let Err(broken) = drawer.ready().await {
+            away.on_broken(live, &broken);
+            if away.is_gone() || drawing.lane.is_stopped() {
+                return Err(broken);
+            }
+            sleep(RECONNECT_WAIT).await;
+        }
         live.late.record(drawing.first_ink, &[live.clock.now_us().saturating_sub(due_us)]);
         let first = drawing.answers.sending(due_us, draws.len());
         for (number, draw) in (first..).zip(&mut draws) {
@@ -209,14 +245,19 @@ pub(super) async fn draw(
         }
         live.sent.fetch_add(draws.len() as u64, Ordering::Relaxed);
         let Err(broken) = drawer.draw_batch(first, &draws).await else {
-            broken_since = None;
+            if let Some(since) = away.since.take() {
+                live.on_back(since.elapsed());
+            }
             if let Some(unanswered_max) = drawing.lane.unanswered_max() {
                 drawer.settle(unanswered_max, ANSWER_TIMEOUT).await;
             }
             continue;
         };
-        live.on_broken(&broken);
-        if broken_since.get_or_insert_with(Instant::now).elapsed() >= GONE {
+        if broken.is_malformed {
+            drawing.answers.malformed(&broken);
+        }
+        away.on_broken(live, &broken);
+        if away.is_gone() {
             return Err(broken);
         }
         sleep(RECONNECT_WAIT).await;

@@ -5,9 +5,9 @@ use clap::Args;
 use crate::measure::Breaches;
 use crate::measure::pacer::Pace;
 use crate::report::{Figure, Report};
-use crate::run::{Failure, Plan, Room, drive, fresh_room};
+use crate::run::{Failure, Plan, Room, STOPPED, drive, fresh_room};
 use crate::sampler::generator_full;
-use crate::scenario::{RunArgs, ServerArgs};
+use crate::scenario::{RunArgs, ServerArgs, rate};
 use crate::target::Transport;
 
 /// Steps at most.
@@ -35,7 +35,7 @@ pub struct Capacity {
     #[arg(long, default_value_t = 50)]
     readers: usize,
     /// Draws a second in the first step
-    #[arg(long, default_value_t = 60.0)]
+    #[arg(long, default_value_t = 60.0, value_parser = rate)]
     rate: f64,
     /// How long each step is, in seconds
     #[arg(long, default_value_t = 5)]
@@ -90,7 +90,16 @@ impl Capacity {
                 ..Room::default()
             };
             let plan = Plan { scenario: "capacity", rooms: vec![room], storms_s: Vec::new() };
-            let report = drive(plan, &setup).await?;
+            let report = match drive(plan, &setup).await {
+                Ok(report) if !setup.is_stopped() => report,
+                // What a step is worth that did not last is not known.
+                _ if setup.is_stopped() && held.is_some() => break STOPPED.to_owned(),
+                Ok(_) => return Err("it was stopped in its first step".into()),
+                Err(failure) if held.is_some() => {
+                    break format!("the limit was met before the step with {load:.0} began: {failure}");
+                }
+                Err(failure) => return Err(failure),
+            };
             eprintln!(
                 "{load:.0} {what}: p99 {:.1} ms, {} deliveries, {}",
                 report.delivery.quantiles.p99 as f64 / 1000.0,

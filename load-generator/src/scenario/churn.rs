@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::measure::recorder::Clock;
 use crate::report::{Figure, Report};
-use crate::run::{Failure, latency};
+use crate::run::{Failure, STOPPED, latency};
 use crate::sampler::{Live, Sampler};
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::target::{ANSWER_TIMEOUT, Transport};
@@ -39,7 +39,7 @@ const COUNTERS: [(&str, &str, &str, &str); 6] = [
 #[command(verbatim_doc_comment)]
 pub struct Churn {
     /// How many
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,
     /// How many at the same time
     #[arg(long, default_value_t = 100)]
@@ -110,10 +110,10 @@ impl Churn {
         let mut asking = JoinSet::new();
         for who in 0..self.at_once.max(1) {
             let (live, taken, request) = (live.clone(), taken.clone(), request.clone());
-            let (authority, requests) = (authority.clone(), self.requests);
+            let (authority, requests, setup) = (authority.clone(), self.requests, setup.clone());
             asking.spawn(async move {
                 let mut misses: BTreeMap<Miss, u64> = BTreeMap::new();
-                while taken.fetch_add(1, Ordering::Relaxed) < requests {
+                while !setup.is_stopped() && taken.fetch_add(1, Ordering::Relaxed) < requests {
                     let from_us = live.clock.now_us();
                     let asked = timeout(ANSWER_TIMEOUT, ask(&authority, &request)).await;
                     match asked.unwrap_or(Err(Miss::Late)) {
@@ -132,6 +132,9 @@ impl Churn {
             }
         }
         report.took_s = live.clock.now_us().saturating_sub(began_us) as f64 / 1e6;
+        if setup.is_stopped() {
+            report.warnings.push(STOPPED.to_owned());
+        }
         (report.seconds, report.processes) = sampler.stop().await;
         report.ack = latency(&live.ack);
         let answered = report.ack.quantiles.count as f64;
@@ -152,13 +155,15 @@ impl Churn {
         }
         let overflows = since[3] + since[4];
         let had_no_port = misses.contains_key(&Miss::NoPort);
-        let limit = match (had_no_port, overflows > 0, misses.is_empty()) {
-            (true, _, _) => "the limit was the client's range of ports, not the server",
-            (false, true, _) => {
+        let failed = misses.keys().any(|miss| !matches!(miss, Miss::NoPort | Miss::Late));
+        let limit = match (failed, had_no_port, overflows > 0, misses.is_empty()) {
+            (true, ..) => "what the limit was cannot be told, since requests failed",
+            (_, true, ..) => "the limit was the client's range of ports, not the server",
+            (_, _, true, _) => {
                 "the limit was the server: connections waited at its door, or were dropped there"
             }
-            (false, false, false) => "the limit was the server",
-            (false, false, true) => "neither the server nor the client's range of ports was a limit",
+            (.., false) => "the limit was the server, which did not answer in time",
+            _ => "neither the server nor the client's range of ports was a limit",
         };
         report.warnings.push(limit.to_owned());
         live.judge_generator(&mut report, threads);

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::measure::pacer::Pace;
 use crate::report::Report;
 use crate::run::{Failure, Plan, Room, drive, fresh_room};
-use crate::scenario::{RunArgs, ServerArgs};
+use crate::scenario::{RunArgs, ServerArgs, rate};
 use crate::target::Transport;
 
 /// How much is drawn before how many.
@@ -15,7 +15,7 @@ pub(super) struct Load {
     #[arg(long, default_value_t = 100)]
     pub(super) readers: usize,
     /// Draws a second
-    #[arg(long, default_value_t = 60.0)]
+    #[arg(long, default_value_t = 60.0, value_parser = rate)]
     pub(super) rate: f64,
     /// How long, in seconds
     #[arg(long, default_value_t = 30)]

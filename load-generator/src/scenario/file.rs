@@ -15,6 +15,9 @@ pub fn words(path: &Path) -> Result<Vec<String>, String> {
     parse(&text).map_err(|why| format!("{name}: {why}"))
 }
 
+/// The one option that may be given several times.
+const LIST: &str = "also";
+
 fn parse(text: &str) -> Result<Vec<String>, String> {
     let mut table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
     let Some(Value::String(scenario)) = table.remove("scenario") else {
@@ -22,13 +25,21 @@ fn parse(text: &str) -> Result<Vec<String>, String> {
     };
     let mut words = vec![scenario];
     for (key, value) in table {
+        // As people write it elsewhere.
+        let key = key.replace('_', "-");
         let values = match value {
-            Value::Array(values) => values,
+            Value::Array(values) if key == LIST => values,
+            Value::Array(_) => return Err(format!("{key} has one value, not a list")),
             value => vec![value],
         };
         for value in values {
+            if value == Value::Boolean(false) {
+                continue;
+            }
             words.push(format!("--{key}"));
             words.push(match value {
+                // Said by its name alone.
+                Value::Boolean(true) => continue,
                 Value::String(text) => text,
                 Value::Integer(number) => number.to_string(),
                 Value::Float(number) => number.to_string(),
@@ -52,6 +63,9 @@ mod tests {
         assert_eq!(scenario, "fanout");
         let expected = [["--also", "1"], ["--also", "2"], ["--rate", "7.5"], ["--readers", "500"]];
         assert_eq!(options, expected);
+        let flags = parse("scenario = \"fanout\"\nallow_refused = true\nother = false").unwrap();
+        assert_eq!(flags, ["fanout", "--allow-refused"]);
+        assert!(parse("scenario = \"fanout\"\nreaders = [1, 2]").unwrap_err().contains("readers"));
         assert!(parse("readers = 3").unwrap_err().contains("scenario"));
         assert!(parse("scenario = \"idle\"\nconnections = {}").is_err());
         assert!(parse("scenario = ").is_err());

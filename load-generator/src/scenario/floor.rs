@@ -4,9 +4,9 @@ use clap::Args;
 
 use crate::report::Report;
 use crate::run::{Failure, drive};
-use crate::scenario::RunArgs;
 use crate::scenario::fanout::Load;
 use crate::scenario::rooms::People;
+use crate::scenario::{RunArgs, rate};
 use crate::server::Server;
 use crate::target::{Kind, Transport};
 
@@ -31,7 +31,7 @@ pub struct Floor {
     #[arg(long, default_value_t = 4, requires = "rooms")]
     people: u16,
     /// Draws a second of each who draws [default: 60 of one drawer; strokes with pauses of people in rooms]
-    #[arg(long)]
+    #[arg(long, value_parser = rate)]
     rate: Option<f64>,
     /// How long, in seconds
     #[arg(long, default_value_t = 30)]

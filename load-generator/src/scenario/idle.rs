@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use crate::measure::recorder::Clock;
 use crate::measure::watcher::{slab_kib, tcp_memory_kib};
 use crate::report::{Figure, Report};
-use crate::run::{CONNECTING_MAX, Failure, fresh_room};
+use crate::run::{CONNECTING_MAX, Failure, STOPPED, fresh_room};
 use crate::sampler::{Live, Sampler};
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::target::{Broken, Transport};
@@ -19,6 +19,8 @@ use crate::target::{Broken, Transport};
 /// The figure that tells what a connection costs the server.
 pub const IDLE_KIB: &str = "the server's memory";
 
+/// KiB by which the kernel's memory has to grow to mean anything.
+const KERNEL_KIB_MIN: u64 = 2048;
 /// How long memory may settle before it is read.
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -50,6 +52,9 @@ impl Idle {
             ("per-room", self.per_room.to_string()),
             ("seconds", self.seconds.to_string()),
         ];
+        if self.connections == 0 {
+            return Err("--connections is at least 1".into());
+        }
         let (_server, setup) = self.server.set_up(&self.run, Transport::Ws, threads, &options)?;
         let mut report = setup.report("idle");
         let live = Arc::new(Live::new(Clock::start()));
@@ -70,7 +75,10 @@ impl Idle {
             });
         }
         let mut readers = Vec::new();
-        while let Some(opened) = opening.join_next().await {
+        while let Some(opened) = tokio::select! {
+            opened = opening.join_next() => opened,
+            () = setup.stopped() => return Err("it was stopped before all were connected".into()),
+        } {
             readers.push(opened??);
         }
         let connected_s = live.clock.now_us() as f64 / 1e6 - SETTLE.as_secs_f64();
@@ -92,7 +100,10 @@ impl Idle {
                 let _ = timeout(stay, reading).await;
             });
         }
-        sleep(stay - Duration::from_millis(500)).await;
+        tokio::select! {
+            () = sleep(stay - Duration::from_millis(500)) => {}
+            () = setup.stopped() => report.warnings.push(STOPPED.to_owned()),
+        }
         let kernel_after = tcp_memory_kib() + slab_kib();
         let (seconds, processes) = sampler.stop().await;
         idling.shutdown().await;
@@ -105,12 +116,15 @@ impl Idle {
             report.figures.push(Figure::new(IDLE_KIB, each(grown as f64), "KiB a connection"));
         }
         let kernel = kernel_after.saturating_sub(kernel_before);
-        report.figures.push(Figure::new(
-            "the kernel's memory, of both ends if both are here",
-            each(kernel as f64),
-            "KiB a connection",
-        ));
-        (report.took_s, report.seconds, report.processes) = (stay.as_secs_f64(), seconds, processes);
+        // The whole machine's, which comes and goes by itself.
+        if kernel >= KERNEL_KIB_MIN {
+            let what = "the kernel's memory, of both ends if both are here";
+            report.figures.push(Figure::new(what, each(kernel as f64), "KiB a connection"));
+        } else {
+            report.warnings.push("too few connections to tell what each costs the kernel".to_owned());
+        }
+        report.took_s = live.clock.now_us() as f64 / 1e6;
+        (report.seconds, report.processes) = (seconds, processes);
         report.broken = live.broken();
         if report.broken.0 > 0 {
             report.failures.push(format!("{} idle connections were closed", report.broken.0));

@@ -10,7 +10,7 @@ use crate::measure::pacer::Pace;
 use crate::measure::recorder::{Clock, Quantiles};
 use crate::measure::{Recorder, mark};
 use crate::report::{Figure, Report};
-use crate::run::{Failure, Plan, Room, Setup, drive, fresh_room};
+use crate::run::{Failure, Plan, Room, STOPPED, Setup, drive, fresh_room};
 use crate::sampler::{Live, Sampler};
 use crate::scenario::{RunArgs, ServerArgs};
 use crate::target::{Broken, Transport};
@@ -25,7 +25,7 @@ const FILLERS: u16 = 8;
 #[command(verbatim_doc_comment)]
 pub struct Join {
     /// Records in the room
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     records: u64,
     /// How many join
     #[arg(long, default_value_t = 50)]
@@ -53,6 +53,9 @@ impl Join {
             ("joiners", self.joiners.to_string()),
             ("at-once", self.at_once.to_string()),
         ];
+        if self.joiners == 0 {
+            return Err("--joiners is at least 1".into());
+        }
         let (_server, setup) = self.server.set_up(&self.run, Transport::Ws, threads, &options)?;
         if !setup.target.keeps_log() {
             return Err("this server keeps nothing that a late joiner could get".into());
@@ -69,7 +72,9 @@ impl Join {
         let mut report = setup.report("join");
         (report.breaches, report.failures) = (filled.breaches, filled.failures);
         (report.tally, report.broken) = (filled.tally, filled.broken);
-        if report.tally.stored < self.records {
+        if setup.is_stopped() {
+            report.warnings.push(STOPPED.to_owned());
+        } else if report.tally.stored < self.records {
             report.failures.push(format!("only {} records were stored", report.tally.stored));
         }
         let expected = report.tally.stored;
@@ -80,7 +85,7 @@ impl Join {
         let began_us = live.clock.now_us();
         let (mut joining, mut joined, mut bytes) = (JoinSet::new(), 0, 0);
         loop {
-            while joined < self.joiners && joining.len() < self.at_once.max(1) {
+            while joined < self.joiners && !setup.is_stopped() && joining.len() < self.at_once.max(1) {
                 joining.spawn(join(
                     setup.clone(),
                     room.clone(),
@@ -138,13 +143,13 @@ async fn join(
             }
         };
         let next = timeout(setup.drain, reader.next(&mut take)).await;
-        next.map_err(|_| Broken(format!("nothing came after record {before} in room {room}")))??;
+        next.map_err(|_| Broken::new(format!("nothing came after record {before} in room {room}")))??;
         if before == 0 && got > 0 {
             waits.first.record(who, &[since()]);
         }
     }
     if let Some(seq) = wrong {
-        return Err(Broken(format!("record {seq} of room {room} is not what was sent")));
+        return Err(Broken::new(format!("record {seq} of room {room} is not what was sent")));
     }
     waits.last.record(who, &[since()]);
     live.delivered.fetch_add(got, std::sync::atomic::Ordering::Relaxed);

@@ -6,7 +6,7 @@ use crate::measure::pacer::Pace;
 use crate::measure::watcher::ProcessWhole;
 use crate::report::{Figure, Report};
 use crate::run::{Failure, Plan, Room, drive, fresh_room};
-use crate::scenario::{RunArgs, ServerArgs};
+use crate::scenario::{RunArgs, ServerArgs, rate};
 use crate::target::Transport;
 
 /// The figure that tells whether all cores are used: 50 % where two workers do the same, 100 % where one does all.
@@ -66,7 +66,7 @@ pub struct Rooms {
     #[arg(long, default_value_t = 4)]
     people: u16,
     /// Draws a second of each, without pauses and not all at the same moment
-    #[arg(long)]
+    #[arg(long, value_parser = rate)]
     rate: Option<f64>,
     /// How long, in seconds
     #[arg(long, default_value_t = 30)]

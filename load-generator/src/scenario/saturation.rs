@@ -63,7 +63,7 @@ impl Saturation {
                  {cpu_s:.1} s; what a core of the server delivers stands all the same"
             ));
         }
-        if cpu_s > 0.0 {
+        if cpu_s > 0.0 && report.processes.iter().all(|process| !process.has_ended) {
             report.figures.push(Figure::new(PER_CORE, delivered / cpu_s, ""));
         }
         Ok(report)

@@ -87,12 +87,16 @@ impl BareDrawer {
 
 #[async_trait]
 impl Drawer for BareDrawer {
+    async fn ready(&mut self) -> Result<(), Broken> {
+        if self.socket.is_none() {
+            self.socket = Some(open(&self.address, &self.room, DRAWER).await?);
+        }
+        Ok(())
+    }
+
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
         let len = u16::try_from(draw.len()).map_err(|_| Broken::new("a draw has at most 65,535 bytes"))?;
-        let mut socket = match self.socket.take() {
-            Some(socket) => socket,
-            None => open(&self.address, &self.room, DRAWER).await?,
-        };
+        let mut socket = self.socket.take().ok_or_else(|| Broken::new("not connected"))?;
         self.buffer.clear();
         self.buffer.extend_from_slice(&len.to_be_bytes());
         self.buffer.extend_from_slice(draw);
@@ -130,7 +134,7 @@ impl Reader for BareReader {
         while let Some((head, rest)) = self.buffer.split_first_chunk::<LENGTH_BYTES>() {
             let len = usize::from(u16::from_be_bytes(*head));
             let Some(draw) = rest.get(..len) else { break };
-            take(Arrived { seq: None, draw });
+            take(Arrived { seq: None, author: None, draw });
             self.buffer.advance(LENGTH_BYTES + len);
         }
         Ok(())

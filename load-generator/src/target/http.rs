@@ -9,7 +9,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use inkrelay_protocol::msgpack::{self, Reader as Msgpack};
-use inkrelay_protocol::{Malformed, Record};
+use inkrelay_protocol::{ClientId, Malformed, Record};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -35,7 +35,8 @@ impl Address {
     /// # Errors
     /// When it is no such address.
     pub fn parse(server: &str) -> Result<Self, Broken> {
-        let invalid = || Broken(format!("{server:?} is no address; one looks like http://127.0.0.1:8080"));
+        let invalid =
+            || Broken::new(format!("{server:?} is no address; one looks like http://127.0.0.1:8080"));
         let uri: Uri = server.parse().map_err(|_| invalid())?;
         if uri.scheme_str() != Some("http") {
             return Err(invalid());
@@ -60,6 +61,11 @@ impl Address {
     }
 }
 
+/// What is no HTTP is malformed.
+pub fn broken_by(error: &hyper::Error) -> Broken {
+    if error.is_parse() { Broken::malformed(error) } else { Broken::new(error) }
+}
+
 /// One keep-alive connection, made when it is needed.
 #[derive(Debug)]
 pub struct Connection {
@@ -73,6 +79,22 @@ impl Connection {
         Self { address, sender: None }
     }
 
+    /// Connects, unless it is connected.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub async fn connect(&mut self) -> Result<(), Broken> {
+        if self.sender.as_ref().is_some_and(|sender| !sender.is_closed()) {
+            return Ok(());
+        }
+        let stream = self.address.connect().await?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Broken::new)?;
+        // Ends with the sender, and says nothing that the request's own error does not.
+        tokio::spawn(connection);
+        self.sender = Some(sender);
+        Ok(())
+    }
+
     /// Sends a request and returns the head of its answer.
     ///
     /// # Errors
@@ -84,17 +106,8 @@ impl Connection {
         headers: &[(hyper::header::HeaderName, &str)],
         body: Bytes,
     ) -> Result<Response<Incoming>, Broken> {
-        let mut sender = match self.sender.take().filter(|sender| !sender.is_closed()) {
-            Some(sender) => sender,
-            None => {
-                let stream = self.address.connect().await?;
-                let (sender, connection) =
-                    http1::handshake(TokioIo::new(stream)).await.map_err(Broken::new)?;
-                // Ends with the sender, and says nothing that the request's own error does not.
-                tokio::spawn(connection);
-                sender
-            }
-        };
+        self.connect().await?;
+        let mut sender = self.sender.take().ok_or_else(|| Broken::new("not connected"))?;
         sender.ready().await.map_err(Broken::new)?;
         let mut request = Request::builder()
             .method(method)
@@ -104,7 +117,7 @@ impl Connection {
             request = request.header(name, *value);
         }
         let request = request.body(Full::new(body)).map_err(Broken::new)?;
-        let response = sender.send_request(request).await.map_err(Broken::new)?;
+        let response = sender.send_request(request).await.map_err(|error| broken_by(&error))?;
         self.sender = Some(sender);
         Ok(response)
     }
@@ -124,7 +137,7 @@ impl Connection {
         let answer = async {
             let response = self.send(method, path, headers, body).await?;
             let (head, body) = response.into_parts();
-            let body = body.collect().await.map_err(Broken::new)?.to_bytes();
+            let body = body.collect().await.map_err(|error| broken_by(&error))?.to_bytes();
             Ok::<_, Broken>((head.status, head.headers, body))
         };
         let answer = timeout(within, answer).await;
@@ -134,6 +147,14 @@ impl Connection {
         }
         result
     }
+}
+
+/// The answer to a post, as far as it is looked at.
+#[derive(serde::Deserialize)]
+struct Stored {
+    /// Of the first draw; null where it is not known any more.
+    #[serde(deserialize_with = "Option::deserialize")]
+    seq: Option<u64>,
 }
 
 /// Draws by POST, one after the other, as the anonymous author.
@@ -147,18 +168,23 @@ impl Poster {
     /// Into a room.
     pub fn new(address: Address, room: &str, answers: Answers) -> Self {
         let path = format!("/v1/rooms/{room}/draws");
+        answers.draws_as(ClientId::ANONYMOUS.get());
         Self { connection: Connection::new(address), path, answers }
     }
 }
 
 #[async_trait]
 impl Drawer for Poster {
+    async fn ready(&mut self) -> Result<(), Broken> {
+        self.connection.connect().await
+    }
+
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
         let mut body = Vec::with_capacity(draw.len() + 1);
         msgpack::write_array(&mut body, 1);
         body.extend_from_slice(draw);
         let headers = [(CONTENT_TYPE, MSGPACK)];
-        let (status, _, _) =
+        let (status, _, body) =
             self.connection.fetch(Method::POST, &self.path, &headers, body.into(), ANSWER_TIMEOUT).await?;
         // What a proxy or a full store says with 5xx leaves open whether the draw was kept.
         let outcome = match status.as_u16() {
@@ -166,6 +192,12 @@ impl Drawer for Poster {
             400..=499 => Outcome::Refused,
             _ => Outcome::Unknown,
         };
+        if outcome == Outcome::Stored {
+            let answer: Stored = serde_json::from_slice(&body).map_err(Broken::malformed)?;
+            if let Some(seq) = answer.seq {
+                self.answers.placed(number, seq);
+            }
+        }
         self.answers.answered(number, outcome);
         Ok(())
     }
@@ -199,13 +231,13 @@ impl Reader for Poller {
             self.connection.fetch(Method::GET, &path, &headers, Bytes::new(), within).await?;
         if status != StatusCode::OK {
             let said = String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
-            return Err(Broken(format!("a poll was answered with {status}: {said}")));
+            return Err(Broken::new(format!("a poll was answered with {status}: {said}")));
         }
         self.bytes += body.len() as u64;
         if let Some(place) = headers.get("inkrelay-position").and_then(|value| value.to_str().ok()) {
             place.clone_into(&mut self.place);
         }
-        take_poll(&body, take).map_err(Broken::new)
+        Ok(take_poll(&body, take)?)
     }
 
     fn place(&self) -> Option<String> {
@@ -226,7 +258,8 @@ fn take_poll(body: &[u8], take: &mut Take<'_>) -> Result<(), Malformed> {
     let records = reader.array()?;
     for index in 0..u64::from(records) {
         let record = Record::read(&mut reader)?;
-        take(Arrived { seq: Some(first + index), draw: record.draw });
+        let seq = first.checked_add(index).ok_or(Malformed("a seq is at most 2^53 - 1"))?;
+        take(Arrived { seq: Some(seq), author: Some(record.identity.author.get()), draw: record.draw });
     }
-    Ok(())
+    reader.finish()
 }

@@ -98,7 +98,7 @@ impl Reader for Poller {
         match status {
             StatusCode::OK => {}
             StatusCode::REQUEST_TIMEOUT | StatusCode::NOT_MODIFIED => return Ok(()),
-            other => return Err(Broken(format!("a poll was answered with {other}"))),
+            other => return Err(Broken::new(format!("a poll was answered with {other}"))),
         }
         self.bytes += body.len() as u64;
         let value = |headers: &HeaderMap, name| {
@@ -106,7 +106,7 @@ impl Reader for Poller {
             value.map(str::to_owned).ok_or_else(|| Broken::new("an answer without ETag or Last-Modified"))
         };
         self.place = Some((value(&headers, ETAG)?, value(&headers, LAST_MODIFIED)?));
-        take_lines(&body, take).map_err(Broken::new)
+        Ok(take_lines(&body, take)?)
     }
 
     fn place(&self) -> Option<String> {
@@ -122,7 +122,7 @@ impl Reader for Poller {
 fn take_lines(body: &[u8], take: &mut Take<'_>) -> Result<(), Malformed> {
     let mut reader = Msgpack::new(body);
     while !reader.is_at_end() {
-        take(Arrived { seq: None, draw: reader.raw()? });
+        take(Arrived { seq: None, author: None, draw: reader.raw()? });
         if !reader.is_at_end() && reader.token()? != Token::Uint(u64::from(b'\n')) {
             return Err(Malformed("there is no line feed between two draws"));
         }
@@ -141,7 +141,7 @@ impl Reader for SocketReader {
         match self.socket.next().await {
             Some(Ok(Message::Binary(draw))) => {
                 self.bytes += draw.len() as u64;
-                take(Arrived { seq: None, draw: &draw });
+                take(Arrived { seq: None, author: None, draw: &draw });
                 Ok(())
             }
             Some(Ok(Message::Close(_))) | None => Err(Broken::new("the server closed the connection")),

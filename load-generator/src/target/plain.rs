@@ -83,6 +83,10 @@ impl Poster {
 
 #[async_trait]
 impl Drawer for Poster {
+    async fn ready(&mut self) -> Result<(), Broken> {
+        self.connection.connect().await
+    }
+
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
         let (kind, body) = match self.encoding {
             // Bytes and no more: by this type Nchan knows that a WebSocket must not take them for text.
@@ -125,15 +129,15 @@ impl Reader for Poller {
         let within = ANSWER_TIMEOUT + Duration::from_secs(POLL_WAIT_S);
         let (status, _, body) = self.connection.fetch(Method::GET, &path, &[], Bytes::new(), within).await?;
         if status != StatusCode::OK {
-            return Err(Broken(format!("a poll was answered with {status}")));
+            return Err(Broken::new(format!("a poll was answered with {status}")));
         }
         self.bytes += body.len() as u64;
         let last = match self.encoding {
-            Encoding::Msgpack => take_msgpack(&body, take).map_err(Broken::new)?,
+            Encoding::Msgpack => take_msgpack(&body, take)?,
             // As an array of draws: only a draw of kind 5 has strings that are binary, and none stands outside.
             Encoding::Json => {
-                let same = json::to_msgpack(&body, Shape::Draws).map_err(Broken::new)?;
-                take_objects(&same, take).map_err(Broken::new)?
+                let same = json::to_msgpack(&body, Shape::Draws).map_err(Broken::malformed)?;
+                take_objects(&same, take)?
             }
         };
         self.seq = last.unwrap_or(self.seq);
@@ -156,7 +160,7 @@ fn take_msgpack(body: &[u8], take: &mut Take<'_>) -> Result<Option<u64>, Malform
     let first = reader.uint()?;
     let draws = u64::from(reader.array()?);
     for seq in first..first.saturating_add(draws) {
-        take(Arrived { seq: Some(seq), draw: reader.raw()? });
+        take(Arrived { seq: Some(seq), author: None, draw: reader.raw()? });
     }
     reader.finish()?;
     Ok(draws.checked_sub(1).map(|others| first + others))
@@ -178,7 +182,7 @@ fn take_objects(body: &[u8], take: &mut Take<'_>) -> Result<Option<u64>, Malform
                 _ => reader.skip()?,
             }
         }
-        take(Arrived { seq, draw: draw.ok_or(Malformed("a record holds a draw"))? });
+        take(Arrived { seq, author: None, draw: draw.ok_or(Malformed("a record holds a draw"))? });
         last = seq.or(last);
     }
     Ok(last)

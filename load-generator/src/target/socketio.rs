@@ -111,7 +111,7 @@ fn answer(text: &str) -> Incoming {
 async fn expect(socket: &mut Socket, start: &str) -> Result<(), Broken> {
     match socket.next().await {
         Some(Ok(Message::Text(text))) if text.starts_with(start) => Ok(()),
-        Some(Ok(message)) => Err(Broken(format!("{start} was due, and {message} came"))),
+        Some(Ok(message)) => Err(Broken::new(format!("{start} was due, and {message} came"))),
         Some(Err(error)) => Err(Broken::new(error)),
         None => Err(Broken::new("the server closed the connection")),
     }
@@ -160,7 +160,7 @@ impl Reader for EventReader {
     async fn next(&mut self, take: &mut Take<'_>) -> Result<(), Broken> {
         if let Incoming::Draw(draw) = receive(&mut self.socket).await? {
             self.bytes += draw.len() as u64;
-            take(Arrived { seq: None, draw: &draw });
+            take(Arrived { seq: None, author: None, draw: &draw });
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ impl Reader for Both {
                 }
                 Incoming::Draw(draw) => {
                     self.bytes += draw.len() as u64;
-                    take(Arrived { seq: None, draw: &draw });
+                    take(Arrived { seq: None, author: None, draw: &draw });
                 }
                 Incoming::Other => {}
             }
@@ -257,18 +257,22 @@ struct EventDrawer {
 
 #[async_trait]
 impl Drawer for EventDrawer {
-    async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
-        // The half that read has told that the connection broke, and this draw was not on its way.
-        if self.open.as_ref().is_some_and(|open| open.task.is_none() && open.outgoing.is_closed()) {
-            self.open = None;
-        }
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => {
-                let socket = self.target.join(&self.room).await?;
-                self.open.insert(Open::alone(socket, self.answers.clone()))
+    async fn ready(&mut self) -> Result<(), Broken> {
+        if let Some(open) = self.open.take_if(|open| open.outgoing.is_closed()) {
+            // Of the other half, whoever read there has told of it.
+            if open.task.is_some() {
+                return Err(Broken::new("the connection broke"));
             }
-        };
+        }
+        if self.open.is_none() {
+            let socket = self.target.join(&self.room).await?;
+            self.open = Some(Open::alone(socket, self.answers.clone()));
+        }
+        Ok(())
+    }
+
+    async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
+        let open = self.open.as_mut().ok_or_else(|| Broken::new("not connected"))?;
         let event = serde_json::json!(["draw", self.room, { "_placeholder": true, "num": 0 }]);
         let message = (format!("451-{number}{event}"), Bytes::copy_from_slice(draw));
         open.sent += 1;

@@ -11,7 +11,7 @@ use inkrelay_protocol::json::{self, Shape};
 use inkrelay_protocol::msgpack::Reader as Msgpack;
 use tokio::time::timeout;
 
-use crate::target::http::{Address, Connection};
+use crate::target::http::{Address, Connection, broken_by};
 use crate::target::{ANSWER_TIMEOUT, Arrived, Broken, Reader, Take};
 
 /// Bytes of one line at most.
@@ -41,7 +41,7 @@ impl Events {
         let response =
             timeout(ANSWER_TIMEOUT, opening).await.map_err(|_| Broken::new("no answer in time"))??;
         if response.status() != StatusCode::OK {
-            return Err(Broken(format!("the events were answered with {}", response.status())));
+            return Err(Broken::new(format!("the events were answered with {}", response.status())));
         }
         let place = place.map(str::to_owned);
         Ok(Self { body: response.into_body(), line: Vec::new(), id: String::new(), place, bytes: 0 })
@@ -54,13 +54,13 @@ impl Events {
         if let Some(id) = field(b"id:") {
             self.id = String::from_utf8_lossy(id).into_owned();
         } else if let Some(event) = field(b"event:") {
-            return Err(Broken(format!("the server sent an event {}", String::from_utf8_lossy(event))));
+            return Err(Broken::new(format!("the server sent an event {}", String::from_utf8_lossy(event))));
         } else if let Some(data) = field(b"data:") {
             // As an array of draws: only a draw of kind 5 has strings that are binary, and it stands inside.
-            let record = json::to_msgpack(data, Shape::Draws).map_err(Broken::new)?;
-            let record = Record::read(&mut Msgpack::new(&record)).map_err(Broken::new)?;
+            let record = json::to_msgpack(data, Shape::Draws).map_err(Broken::malformed)?;
+            let record = Record::read(&mut Msgpack::new(&record))?;
             let seq = self.id.split('.').nth(1).and_then(|seq| seq.parse().ok());
-            take(Arrived { seq, draw: record.draw });
+            take(Arrived { seq, author: Some(record.identity.author.get()), draw: record.draw });
             self.place = Some(self.id.clone());
         }
         Ok(())
@@ -71,7 +71,7 @@ impl Events {
 impl Reader for Events {
     async fn next(&mut self, take: &mut Take<'_>) -> Result<(), Broken> {
         let frame = self.body.frame().await.ok_or_else(|| Broken::new("the server ended the stream"))?;
-        let Ok(data) = frame.map_err(Broken::new)?.into_data() else { return Ok(()) };
+        let Ok(data) = frame.map_err(|error| broken_by(&error))?.into_data() else { return Ok(()) };
         self.bytes += data.len() as u64;
         let mut rest = &data[..];
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -81,7 +81,7 @@ impl Reader for Events {
         }
         self.line.extend_from_slice(rest);
         if self.line.len() > LINE_BYTES_MAX {
-            return Err(Broken(format!("a line of more than {LINE_BYTES_MAX} bytes")));
+            return Err(Broken::malformed(format!("a line of more than {LINE_BYTES_MAX} bytes")));
         }
         Ok(())
     }

@@ -10,12 +10,13 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, Stream, StreamExt};
 use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::msgpack::{self, Reader as Msgpack};
-use inkrelay_protocol::{ClientFrame, Identity, Malformed, Position, Record, Seq, ServerFrame};
+use inkrelay_protocol::{ClientFrame, ClientId, Identity, Malformed, Position, Record, Seq, ServerFrame};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
@@ -63,22 +64,36 @@ async fn frame(
     match stream.next().await {
         Some(Ok(Message::Binary(bytes))) => Ok(Some(bytes)),
         Some(Ok(Message::Close(Some(close)))) => {
-            Err(Broken(format!("the server closed with {}: {}", u16::from(close.code), close.reason)))
+            Err(Broken::new(format!("the server closed with {}: {}", u16::from(close.code), close.reason)))
         }
+        Some(Ok(Message::Text(_))) => Err(Broken::malformed("a text came, and frames are binary")),
         Some(Ok(_)) => Ok(None),
-        Some(Err(error)) => Err(Broken::new(error)),
+        Some(Err(error)) => Err(broken_by(&error)),
         None => Err(Broken::new("the server closed the connection")),
     }
 }
 
-/// Waits for the welcome and returns the log's epoch, or 0 of a log that has none.
-async fn welcomed(socket: &mut Socket) -> Result<Position, Broken> {
+fn broken_by(error: &tungstenite::Error) -> Broken {
+    match error {
+        // No more than a connection that was cut.
+        tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Broken::new(error),
+        tungstenite::Error::Protocol(_) | tungstenite::Error::Utf8(_) | tungstenite::Error::Capacity(_) => {
+            Broken::malformed(error)
+        }
+        _ => Broken::new(error),
+    }
+}
+
+/// Waits for the welcome and returns who one is, and the head of the log.
+async fn welcomed(socket: &mut Socket) -> Result<(ClientId, Position), Broken> {
     let waiting = async {
         loop {
             let Some(bytes) = frame(socket).await? else { continue };
-            match ServerFrame::decode(&bytes).map_err(Broken::new)? {
-                ServerFrame::Welcome { position, .. } => return Ok(position),
-                ServerFrame::Error { code, message, .. } => return Err(Broken(format!("{code}: {message}"))),
+            match ServerFrame::decode(&bytes)? {
+                ServerFrame::Welcome { client, position, .. } => return Ok((client, position)),
+                ServerFrame::Error { code, message, .. } => {
+                    return Err(Broken::new(format!("{code}: {message}")));
+                }
                 _ => {}
             }
         }
@@ -96,7 +111,8 @@ pub async fn participant(
     answers: Answers,
 ) -> Result<(SocketReader, SocketDrawer), Broken> {
     let mut socket = open(address, room, None).await?;
-    let head = welcomed(&mut socket).await?;
+    let (client, head) = welcomed(&mut socket).await?;
+    answers.draws_as(client.get());
     let hold = socket.get_ref().clone();
     let (sink, stream) = socket.split();
     let flight = Arc::new(SharedFlight::new());
@@ -140,11 +156,11 @@ impl SocketReader {
     /// When it cannot be opened.
     pub async fn open(address: &Address, room: &str, place: Option<&str>) -> Result<Self, Broken> {
         let position = match place {
-            Some(place) => Some(place.parse().map_err(|_| Broken(format!("{place:?} is no position")))?),
+            Some(place) => Some(place.parse().map_err(|_| Broken::new(format!("{place:?} is no position")))?),
             None => None,
         };
         let mut socket = open(address, room, position).await?;
-        let head = welcomed(&mut socket).await?;
+        let (_, head) = welcomed(&mut socket).await?;
         let (_, stream) = socket.split();
         Ok(Self { stream, place: position.unwrap_or(start_of(head)), bytes: 0, pen: None })
     }
@@ -154,19 +170,24 @@ impl SocketReader {
         let records = reader.array()?;
         for index in 0..u64::from(records) {
             let record = Record::read(reader)?;
-            take(Arrived { seq: Some(first + index), draw: record.draw });
-            self.place.seq = Seq::new(first + index).ok_or(Malformed("a seq is at most 2^53 - 1"))?;
+            let seq = first.checked_add(index).and_then(Seq::new);
+            self.place.seq = seq.ok_or(Malformed("a seq is at most 2^53 - 1"))?;
+            take(Arrived {
+                seq: Some(first + index),
+                author: Some(record.identity.author.get()),
+                draw: record.draw,
+            });
             self.place.identity = record.identity;
         }
-        Ok(())
+        reader.finish()
     }
 }
 
 /// Reads a frame's tag; its fields follow.
-fn tag(bytes: &[u8]) -> Result<(u64, Msgpack<'_>), Broken> {
+fn tag(bytes: &[u8]) -> Result<(u64, Msgpack<'_>), Malformed> {
     let mut reader = Msgpack::new(bytes);
-    reader.array().map_err(Broken::new)?;
-    Ok((reader.uint().map_err(Broken::new)?, reader))
+    reader.array()?;
+    Ok((reader.uint()?, reader))
 }
 
 #[async_trait]
@@ -175,11 +196,11 @@ impl Reader for SocketReader {
         let Some(bytes) = frame(&mut self.stream).await? else { return Ok(()) };
         self.bytes += bytes.len() as u64;
         match (tag(&bytes)?, &self.pen) {
-            ((RECORDS, mut fields), _) => self.take_records(&mut fields, take).map_err(Broken::new),
+            ((RECORDS, mut fields), _) => Ok(self.take_records(&mut fields, take)?),
             // A run's log is never trimmed, and its reader never behind it.
             ((RESET, _), _) => Err(Broken::new("the server reset the board")),
             (_, Some(pen)) => answer(&bytes, &pen.flight, &pen.answers),
-            (_, None) => Ok(()),
+            (_, None) => Ok(ServerFrame::decode(&bytes).map(drop)?),
         }
     }
 
@@ -266,27 +287,19 @@ impl SocketDrawer {
     }
 
     /// Always as somebody new: with the old ticket, what is unknown would have to be sent again first.
-    async fn connect(&mut self) -> Result<&mut Open, Broken> {
+    async fn connect(&mut self) -> Result<(), Broken> {
         let mut socket = open(&self.address, &self.room, None).await?;
-        welcomed(&mut socket).await?;
+        let (client, _) = welcomed(&mut socket).await?;
+        self.answers.draws_as(client.get());
         let (sink, stream) = socket.split();
         let flight = Arc::new(SharedFlight::new());
         let task = tokio::spawn(take_answers(stream, flight.clone(), self.answers.clone()));
-        Ok(self.open.insert(Open { sink, flight, answering: Answering::Task(task) }))
+        self.open = Some(Open { sink, flight, answering: Answering::Task(task) });
+        Ok(())
     }
 
     async fn send(&mut self, first: u32, draws: &[impl AsRef<[u8]>]) -> Result<(), Broken> {
-        // Whoever read there has told of it, and these draws were not on their way.
-        let is_gone = |open: &Open| {
-            matches!(open.answering, Answering::OtherHalf(_)) && open.flight.lock().broken.is_some()
-        };
-        if self.open.as_ref().is_some_and(is_gone) {
-            self.open = None;
-        }
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => self.connect().await?,
-        };
+        let open = self.open.as_mut().ok_or_else(|| Broken::new("not connected"))?;
         let mut batch = Vec::with_capacity(draws.iter().map(|draw| draw.as_ref().len()).sum::<usize>() + 5);
         msgpack::write_array(&mut batch, draws.len());
         for draw in draws {
@@ -320,7 +333,10 @@ async fn take_answers(mut stream: SplitStream<Socket>, flight: Arc<SharedFlight>
             Ok(None) => Ok(()),
             Err(broken) => Err(broken),
         };
-        if let Err(broken) = result {
+        if let Err(mut broken) = result {
+            if std::mem::take(&mut broken.is_malformed) {
+                answers.malformed(&broken);
+            }
             flight.break_off(broken);
             return;
         }
@@ -332,9 +348,21 @@ fn answer(bytes: &[u8], flight: &SharedFlight, answers: &Answers) -> Result<(), 
         return Ok(());
     }
     let mut done = Vec::new();
-    let outcome = match ServerFrame::decode(bytes).map_err(Broken::new)? {
-        ServerFrame::Ack { n, .. } => {
+    let outcome = match ServerFrame::decode(bytes)? {
+        ServerFrame::Ack { n, seq } => {
             let mut flight = flight.lock();
+            if n >= flight.next_n {
+                return Err(Broken::malformed(format!(
+                    "an ack names {n}, and {} is still to come",
+                    flight.next_n
+                )));
+            }
+            // They wait in the order of their numbers, without gaps.
+            let front = flight.waiting.front().map_or(u64::MAX, |(wire, _)| *wire);
+            let place = n.checked_sub(front).and_then(|place| usize::try_from(place).ok());
+            if let Some((_, number)) = place.and_then(|place| flight.waiting.get(place)) {
+                answers.placed(*number, seq.get());
+            }
             while let Some((_, number)) = flight.waiting.front().copied().filter(|(wire, _)| *wire <= n) {
                 done.push(number);
                 flight.waiting.pop_front();
@@ -344,9 +372,9 @@ fn answer(bytes: &[u8], flight: &SharedFlight, answers: &Answers) -> Result<(), 
         ServerFrame::Error { code, message, n, .. } => {
             // The store may have it or not, and would have to be asked with the same number.
             if code == "store_unavailable" {
-                return Err(Broken(format!("{code}: {message}")));
+                return Err(Broken::new(format!("{code}: {message}")));
             }
-            let Some(n) = n else { return Err(Broken(format!("{code}: {message}"))) };
+            let Some(n) = n else { return Err(Broken::new(format!("{code}: {message}"))) };
             let mut flight = flight.lock();
             // Nothing of what was on its way behind it is kept either.
             while let Some((_, number)) = flight.waiting.back().copied().filter(|(wire, _)| *wire >= n) {
@@ -356,7 +384,7 @@ fn answer(bytes: &[u8], flight: &SharedFlight, answers: &Answers) -> Result<(), 
             flight.next_n = n;
             Outcome::Refused
         }
-        ServerFrame::GoAway { reason, .. } => return Err(Broken(reason)),
+        ServerFrame::GoAway { reason, .. } => return Err(Broken::new(reason)),
         _ => return Ok(()),
     };
     for number in done {
@@ -368,6 +396,18 @@ fn answer(bytes: &[u8], flight: &SharedFlight, answers: &Answers) -> Result<(), 
 
 #[async_trait]
 impl Drawer for SocketDrawer {
+    async fn ready(&mut self) -> Result<(), Broken> {
+        let broken = self.open.as_ref().and_then(|open| open.flight.lock().broken.clone());
+        if let Some(broken) = broken {
+            let open = self.open.take();
+            // Of the other half, whoever read there has told of it.
+            if let Some(Open { answering: Answering::Task(_), .. }) = open {
+                return Err(broken);
+            }
+        }
+        if self.open.is_some() { Ok(()) } else { self.connect().await }
+    }
+
     async fn draw(&mut self, number: u32, draw: &[u8]) -> Result<(), Broken> {
         self.send(number, &[draw]).await
     }

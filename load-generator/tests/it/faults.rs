@@ -8,7 +8,7 @@ use inkrelay_load::measure::Breach;
 use inkrelay_load::measure::ink;
 use inkrelay_load::measure::pacer::Pace;
 use inkrelay_load::report::Report;
-use inkrelay_load::run::{Plan, Room, Setup, drive};
+use inkrelay_load::run::{Plan, Room, Setup, drive, interrupted};
 use inkrelay_load::target::{self, Kind, Transport};
 
 use crate::faulty::{self, Fault, STALL};
@@ -70,6 +70,21 @@ async fn what_is_refused_and_kept_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_author_is_told() {
+    is_caught(Fault::Renames, Breach::Corrupt).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_names_another_number_is_told() {
+    is_caught(Fault::Misanswers, Breach::Divergent).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_means_nothing_is_malformed() {
+    is_caught(Fault::Garbles, Breach::Malformed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_changes_is_corrupt_and_the_draw_itself_is_lost() {
     let (run, report) = replay(Fault::Corrupts, 300, 1).await;
     assert_eq!(run.output.status.code(), Some(1), "{}", run.said());
@@ -98,14 +113,25 @@ async fn people_who_read_and_draw_over_one_connection_check_as_readers_do() {
         (Fault::Doubles, Breach::Repeated),
         (Fault::Corrupts, Breach::Corrupt),
         (Fault::KeepsRefused, Breach::RefusedButKept),
+        (Fault::Renames, Breach::Corrupt),
+        (Fault::Garbles, Breach::Malformed),
+        (Fault::SwapsForOne, Breach::Divergent),
+        (Fault::Misanswers, Breach::Divergent),
     ] {
         let (run, report) = rooms(fault).await;
         assert_eq!(run.output.status.code(), Some(1), "{fault:?}: {}", run.said());
         assert!(report.breaches.counts.contains_key(&breach), "{fault:?}: {}", run.said());
-        // Both of them and the fresh reader at the end; what was refused is for the one with a memory.
-        let found = report.breaches.counts[&breach];
-        assert_eq!(found, if breach == Breach::RefusedButKept { 1 } else { 3 }, "{}", run.said());
-        assert_eq!(report.tally.unknown, 0, "{}", run.said());
+        let expected = match fault {
+            // For the one with a memory, the one who got it, and the one who was told.
+            Fault::KeepsRefused | Fault::Garbles | Fault::Misanswers => 1..=1,
+            // Two draws for one, or for the others, whoever saw them first.
+            Fault::SwapsForOne => 1..=4,
+            // Both of them, and the fresh reader at the end.
+            _ => 3..=3,
+        };
+        assert!(expected.contains(&report.breaches.counts[&breach]), "{fault:?}: {}", run.said());
+        // Whoever got garbage hung up.
+        assert!(report.tally.unknown == 0 || fault == Fault::Garbles, "{fault:?}: {}", run.said());
     }
     let (run, report) = rooms(Fault::None).await;
     assert_eq!(run.output.status.code(), Some(0), "{}", run.said());
@@ -135,7 +161,9 @@ async fn people_who_all_reconnect_at_once_lose_nothing() {
         ink: Arc::new(ink::handwriting()),
         options: BTreeMap::new(),
         drain: Duration::from_secs(2),
+        allow_refused: false,
         threads: 2,
+        stop: interrupted(),
     };
     let people = (0..3).map(|seed| Pace::steady_from(seed, 100.0, 200)).collect();
     let room = Room { name: "storm".into(), people, ..Room::default() };
@@ -179,4 +207,23 @@ async fn a_stall_is_seen_by_all_draws_that_were_due_in_it() {
         assert!(latency.p90 > stall_us / 2, "{}", run.said());
     }
     assert!(report.ack.quantiles.p999 < stall_us * 5, "{}", run.said());
+}
+
+/// The draws that were due while nobody could connect are sent late, and not skipped: all of them show how long it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_away_is_seen_by_all_draws_that_were_due_meanwhile() {
+    for (run, report) in [replay(Fault::Away, 880, 4).await, rooms(Fault::Away).await] {
+        let said = run.said();
+        assert_eq!(run.output.status.code(), Some(0), "{said}");
+        assert_eq!(report.tally.stored + report.tally.unknown, report.tally.sent, "{said}");
+        // Only what was on its way.
+        assert!(report.tally.unknown <= 20 && report.tally.sent >= 200, "{said}");
+        let away_us = STALL.as_micros() as u64;
+        assert!(report.delivery.quantiles.max > away_us * 8 / 10, "{said}");
+        assert!(report.delivery.quantiles.p90 > away_us / 4, "{said}");
+        let away = report.figures.iter().find(|figure| figure.name == "the server was away for");
+        assert!(away.is_some_and(|away| away.value >= STALL.as_secs_f64() * 0.8), "{said}");
+        // One outage of each, however often it tried.
+        assert!((1..=6).contains(&report.broken.0), "{said}");
+    }
 }

@@ -6,19 +6,25 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
+use inkrelay_load::measure::mark;
 use inkrelay_protocol::frame::SessionLimits;
 use inkrelay_protocol::msgpack::{self, Reader};
 use inkrelay_protocol::{ClientFrame, ClientId, Epoch, Identity, Position, Record, Role, Seq, ServerFrame};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
 /// The draw that it happens to.
 const UNLUCKY: u64 = 40;
-/// How long a stalled server does nothing.
+/// Who everybody is over a WebSocket.
+const CLIENT: u64 = 7;
+/// No MessagePack.
+const GARBAGE: &[u8] = &[0xc1; 20];
+/// How long a stalled server does nothing, and one that is away is away.
 pub const STALL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,29 +48,53 @@ pub enum Fault {
     Stalls,
     /// Kept, and its connection ends without an answer.
     HangsUp,
+    /// Kept under another author's id.
+    Renames,
+    /// The answer to it names the number after its own.
+    Misanswers,
+    /// Two draws of different writers come the other way round, to the first who connected alone, numbered as ever.
+    SwapsForOne,
+    /// Whoever read first gets bytes that mean nothing.
+    Garbles,
+    /// All connections end, and nobody can connect for a second.
+    Away,
 }
 
 struct Log {
     fault: Fault,
     records: Vec<Vec<u8>>,
     posts: u64,
+    /// Whether somebody has got garbage.
+    garbled: bool,
+    /// Opened up to now.
+    sockets: u64,
     held_back: Option<Vec<u8>>,
     stalled_until: Option<Instant>,
 }
 
 impl Log {
-    /// Takes a draw and returns the status of its answer.
-    fn append(&mut self, draw: &[u8]) -> u16 {
+    /// Takes a draw and returns the status of its answer, and the number at which the draw stands.
+    fn append(&mut self, author: ClientId, draw: &[u8]) -> (u16, Option<usize>) {
         self.posts += 1;
-        let identity = Identity { author: ClientId::ANONYMOUS, n: self.posts, at: 1 };
+        let renames = self.fault == Fault::Renames && self.posts == UNLUCKY;
+        let author = if renames { ClientId::new(4711).unwrap() } else { author };
+        let identity = Identity { author, n: self.posts, at: 1 };
+        let mut seq = self.records.len() + 1;
         let mut record = Vec::new();
         Record { identity, draw }.encode(&mut record);
         let is_unlucky = self.posts == UNLUCKY;
         match self.fault {
-            Fault::RefusesAll => return 422,
-            Fault::Drops if is_unlucky => {}
+            Fault::RefusesAll => return (422, None),
+            Fault::Drops if is_unlucky => return (200, None),
+            Fault::Misanswers if is_unlucky => {
+                self.records.push(record);
+                seq += 1;
+            }
             Fault::Doubles if is_unlucky => self.records.extend([record.clone(), record]),
-            Fault::Swaps if is_unlucky => self.held_back = Some(record),
+            Fault::Swaps if is_unlucky => {
+                self.held_back = Some(record);
+                seq += 1;
+            }
             Fault::Corrupts if is_unlucky => {
                 // Within the points, so that it stays a valid draw.
                 let place = record.len() - 30;
@@ -73,7 +103,7 @@ impl Log {
             }
             Fault::KeepsRefused if is_unlucky => {
                 self.records.push(record);
-                return 422;
+                return (422, None);
             }
             Fault::Stalls if is_unlucky => {
                 self.stalled_until = Some(Instant::now() + STALL);
@@ -84,11 +114,21 @@ impl Log {
                 self.records.extend(self.held_back.take());
             }
         }
-        200
+        (200, Some(seq))
+    }
+
+    /// Whether this is the answer that means nothing.
+    fn garbles(&mut self) -> bool {
+        let garbles = self.fault == Fault::Garbles && !self.garbled && self.records.len() as u64 >= UNLUCKY;
+        self.garbled |= garbles;
+        garbles
     }
 
     /// `[epoch, first seq, [record, …]]` and the position behind it.
-    fn after(&self, seq: usize) -> (Vec<u8>, usize) {
+    fn after(&mut self, seq: usize) -> (Vec<u8>, usize) {
+        if self.garbles() {
+            return (GARBAGE.to_vec(), seq);
+        }
         let records = &self.records[seq.min(self.records.len())..];
         let skips = self.fault == Fault::Misnumbers && self.records.len() as u64 > UNLUCKY;
         let mut body = Vec::new();
@@ -101,8 +141,19 @@ impl Log {
     }
 
     /// The frame with all records after a number, which becomes that of the last.
-    fn frame_after(&self, sent: &mut usize) -> Vec<u8> {
-        let records: Vec<&[u8]> = self.records[*sent..].iter().map(Vec::as_slice).collect();
+    fn frame_after(&mut self, sent: &mut usize, swaps: &mut bool) -> Vec<u8> {
+        if self.garbles() {
+            return GARBAGE.to_vec();
+        }
+        let mut records: Vec<&[u8]> = self.records[*sent..].iter().map(Vec::as_slice).collect();
+        if *swaps && *sent as u64 >= UNLUCKY {
+            let writer = |record: &[u8]| mark::read(Record::parse(record).unwrap().draw).unwrap().writer;
+            let pair = records.windows(2).position(|pair| writer(pair[0]) != writer(pair[1]));
+            if let Some(first) = pair {
+                records.swap(first, first + 1);
+                *swaps = false;
+            }
+        }
         let skips = self.fault == Fault::Misnumbers && self.records.len() as u64 > UNLUCKY;
         let seq = Seq::START.plus(*sent + 1 + usize::from(skips));
         *sent = self.records.len();
@@ -114,26 +165,62 @@ impl Log {
 pub async fn start(fault: Fault) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let log = Log { fault, records: Vec::new(), posts: 0, held_back: None, stalled_until: None };
+    let log = Log {
+        fault,
+        records: Vec::new(),
+        posts: 0,
+        garbled: false,
+        sockets: 0,
+        held_back: None,
+        stalled_until: None,
+    };
     let (log, news) = (Arc::new(Mutex::new(log)), Arc::new(watch::Sender::new(0)));
     tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            socket.set_nodelay(true).unwrap();
-            let (log, news) = (log.clone(), news.clone());
-            tokio::spawn(async move {
-                let mut first = [0; 256];
-                let len = socket.peek(&mut first).await.ok()?;
-                let line = String::from_utf8_lossy(&first[..len]).into_owned();
-                let path = line.split(' ').nth(1)?;
-                if path.ends_with("/ws") {
-                    serve_socket(socket, log, news).await
-                } else {
-                    serve(socket, log, news).await
-                }
-            });
+        let mut goes = (fault == Fault::Away).then(|| news.subscribe());
+        accept(listener, &log, &news, goes.as_mut()).await;
+        if goes.is_some() {
+            tokio::time::sleep(STALL).await;
+            accept(TcpListener::bind(address).await.unwrap(), &log, &news, None).await;
         }
     });
     address
+}
+
+/// Serves until so much is there that the server goes away, and its connections with it.
+async fn accept(
+    listener: TcpListener,
+    log: &Arc<Mutex<Log>>,
+    news: &Arc<watch::Sender<usize>>,
+    goes: Option<&mut watch::Receiver<usize>>,
+) {
+    let mut serving = JoinSet::new();
+    let gone = async {
+        match goes {
+            Some(news) => drop(news.wait_for(|head| *head as u64 >= UNLUCKY).await),
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(gone);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut gone => return,
+        };
+        let Ok((socket, _)) = accepted else { return };
+        socket.set_nodelay(true).unwrap();
+        let (log, news) = (log.clone(), news.clone());
+        serving.spawn(async move {
+            let mut first = [0; 256];
+            let len = socket.peek(&mut first).await.ok()?;
+            let line = String::from_utf8_lossy(&first[..len]).into_owned();
+            let path = line.split(' ').nth(1)?;
+            if path.ends_with("/ws") {
+                serve_socket(socket, log, news).await
+            } else {
+                serve(socket, log, news).await
+            }
+        });
+    }
 }
 
 /// Requests of one connection, until it ends.
@@ -155,19 +242,20 @@ async fn serve(socket: TcpStream, log: Arc<Mutex<Log>>, news: Arc<watch::Sender<
         let mut body = vec![0; body_len];
         socket.read_exact(&mut body).await.ok()?;
         let (status, body, position) = if first.starts_with("POST") {
-            let (status, head) = {
+            let (status, seq, head) = {
                 let mut log = log.lock().unwrap();
                 let mut reader = Reader::new(&body);
                 reader.array().ok()?;
-                let status = log.append(reader.raw().ok()?);
-                (status, log.records.len())
+                let (status, seq) = log.append(ClientId::ANONYMOUS, reader.raw().ok()?);
+                (status, seq, log.records.len())
             };
             let stalled_until = log.lock().unwrap().stalled_until;
             if let Some(until) = stalled_until {
                 tokio::time::sleep_until(until.into()).await;
             }
             news.send_replace(head);
-            (status, b"{}".to_vec(), head)
+            let seq = seq.map_or("null".to_owned(), |seq| seq.to_string());
+            (status, format!("{{\"seq\":{seq}}}").into_bytes(), head)
         } else {
             let after = first.split("after=").nth(1)?.split(['&', ' ']).next()?;
             let after: usize = after.parse().ok()?;
@@ -205,16 +293,25 @@ async fn serve_socket(
     let mut sent = usize::MAX;
     // What was on its way behind a refusal is dropped.
     let mut refused = None;
+    let mut swaps = {
+        let mut log = log.lock().unwrap();
+        log.sockets += 1;
+        log.fault == Fault::SwapsForOne && log.sockets == 1
+    };
     loop {
         let message = tokio::select! {
             message = socket.next() => Some(message?.ok()?),
-            is_open = async { changed.wait_for(|head| *head > sent).await.is_ok() } => {
+            // Whoever swaps two has to have two.
+            is_open = async {
+                let least = if swaps && sent as u64 >= UNLUCKY { 2 } else { 1 };
+                changed.wait_for(|head| *head >= sent.saturating_add(least)).await.is_ok()
+            } => {
                 is_open.then_some(())?;
                 None
             }
         };
         let Some(message) = message else {
-            let frame = log.lock().unwrap().frame_after(&mut sent);
+            let frame = log.lock().unwrap().frame_after(&mut sent, &mut swaps);
             socket.send(Message::Binary(frame.into())).await.ok()?;
             continue;
         };
@@ -225,13 +322,13 @@ async fn serve_socket(
             }
             ClientFrame::Draws { n, .. } if refused.is_some_and(|refused| n != refused) => continue,
             ClientFrame::Draws { n, draws } => {
-                let (status, hangs_up, head) = {
+                let (status, seq, hangs_up, head) = {
                     let mut log = log.lock().unwrap();
                     let mut reader = Reader::new(draws);
                     reader.array().ok()?;
-                    let status = log.append(reader.raw().ok()?);
+                    let (status, seq) = log.append(ClientId::new(CLIENT).unwrap(), reader.raw().ok()?);
                     let hangs_up = log.fault == Fault::HangsUp && log.posts == UNLUCKY;
-                    (status, hangs_up, log.records.len())
+                    (status, seq, hangs_up, log.records.len())
                 };
                 news.send_replace(head);
                 if hangs_up {
@@ -243,7 +340,7 @@ async fn serve_socket(
                     retry_ms: None,
                     n: Some(n),
                 };
-                let ack = ServerFrame::Ack { n, seq: Seq::START.plus(head) };
+                let ack = ServerFrame::Ack { n, seq: Seq::START.plus(seq.unwrap_or(head)) };
                 refused = (status != 200).then_some(n);
                 if status == 200 { ack.to_bytes() } else { refusal.to_bytes() }
             }
@@ -256,7 +353,7 @@ async fn serve_socket(
 fn welcome() -> Vec<u8> {
     let identity = Identity::NONE;
     let frame = ServerFrame::Welcome {
-        client: ClientId::new(7).unwrap(),
+        client: ClientId::new(CLIENT).unwrap(),
         ticket: "ticket".to_owned(),
         position: Position { epoch: Epoch::EMPTY, seq: Seq::START, identity },
         role: Role::Drawer,

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{PROGRAM, Run, build_relay, relay, run};
+use crate::support::{PROGRAM, Run, build_relay, interrupt, relay, run};
 
 fn is_good(arguments: &[&str]) -> Run {
     build_relay();
@@ -198,7 +198,9 @@ fn what_a_limit_refuses_is_counted_and_not_called_lost() {
     let command = format!("{relay} serve --listen 127.0.0.1:0 --memory --max-rate 20");
     for transport in ["ws", "poll"] {
         let load = ["fanout", "--readers", "5", "--rate", "100", "--seconds", "3", "--transport", transport];
-        let run = is_good(&[&load[..], &["--spawn", &command]].concat());
+        let refused = run(&[&load[..], &["--spawn", &command]].concat());
+        assert_eq!(refused.output.status.code(), Some(1), "{}", refused.said());
+        let run = is_good(&[&load[..], &["--spawn", &command, "--allow-refused"]].concat());
         let report = run.report();
         assert!(report.tally.refused > 50 && report.tally.unknown == 0, "{}", run.said());
         assert_eq!(report.delivered, report.tally.stored * 5, "{}", run.said());
@@ -230,4 +232,60 @@ fn a_server_that_is_not_there_is_told() {
     let run = run(&["fanout", "--server", "http://127.0.0.1:1"]);
     assert_eq!(run.output.status.code(), Some(2));
     assert!(run.said().contains("refused"), "{}", run.said());
+}
+
+#[test]
+fn whoever_stops_a_run_gets_what_there_is() {
+    build_relay();
+    for scenario in [
+        &["idle", "--seconds", "600", "--connections", "20"][..],
+        &["churn", "--requests", "100000000"],
+        &["fanout", "--seconds", "600"],
+        &["join", "--records", "100", "--joiners", "100000000", "--at-once", "10"],
+        &["capacity", "--step-seconds", "600", "--readers", "10"],
+    ] {
+        let run = interrupt(scenario);
+        let said = run.said();
+        // Those that had not come far have nothing to tell.
+        let began = run.output.status.code() == Some(0) && said.contains("it was stopped before its end");
+        assert!(began || said.contains("it was stopped"), "{scenario:?}: {said}");
+        assert!(scenario[0] != "churn" || began, "{said}");
+    }
+}
+
+#[test]
+fn what_a_capacity_held_is_told_also_when_the_next_step_cannot_begin() {
+    let command = format!("{} serve --listen 127.0.0.1:0 --memory --max-connections 9", relay().display());
+    let steps = ["capacity", "--readers", "4", "--step-seconds", "1", "--p99-ms", "60000", "--spawn"];
+    let run = is_good(&[&steps[..], &[&command]].concat());
+    let held =
+        run.report().figures.iter().find(|figure| figure.name == "held, readers").map(|held| held.value);
+    assert!(held.is_some_and(|held| held >= 4.0), "{}", run.said());
+    assert!(run.said().contains("the limit was met before the step with"), "{}", run.said());
+}
+
+#[test]
+fn what_cannot_mean_anything_does_not_begin() {
+    build_relay();
+    for (options, why) in [
+        (&["fanout", "--seconds", "0"][..], "nobody would draw"),
+        (&["fanout", "--rate", "0.1", "--seconds", "1"], "nobody would draw"),
+        (&["replay", "--draws", "0"], "nobody would draw"),
+        (&["replay", "--posts", "0"], "nobody would draw"),
+        (&["rooms", "--people", "0"], "nobody would draw"),
+        (&["fanout", "--rate", "nan"], "a rate is"),
+        (&["rooms", "--rate", "inf"], "a rate is"),
+        (&["idle", "--connections", "0"], "at least 1"),
+        (&["churn", "--requests", "0"], "0 is not in"),
+        (&["fanout", "--threads", "100000"], "100000 is not in"),
+        (&["fanout", "--pid", "1"], "--server"),
+        (&["fanout", "--spawn", "false"], "false ended before it listened"),
+    ] {
+        let run = run(options);
+        assert_eq!(run.output.status.code(), Some(2), "{options:?}: {}", run.said());
+        assert!(run.said().contains(why), "{options:?}: {}", run.said());
+    }
+    let nowhere = Command::new(PROGRAM).args(["fanout", "--out", "/proc/nowhere"]).output().unwrap();
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("/proc/nowhere"), "{nowhere:?}");
 }

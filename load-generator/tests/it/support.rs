@@ -1,10 +1,13 @@
 //! Runs of the program, and what they leave behind.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use inkrelay_load::report::Report;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_inkrelay-load");
 
@@ -35,6 +38,28 @@ pub fn run(arguments: &[&str]) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(PROGRAM).args(arguments).arg("--out").arg(folder.path()).output().unwrap();
     Run { output, folder }
+}
+
+/// Runs the program, and asks it to end as Ctrl-C does once it has connected.
+pub fn interrupt(arguments: &[&str]) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).arg("--out").arg(folder.path());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let files = format!("/proc/{}/fd", child.id());
+    let is_socket = |file: std::io::Result<std::fs::DirEntry>| {
+        let target = file.and_then(|file| std::fs::read_link(file.path()));
+        target.is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+    };
+    // The runtime has two for signals.
+    let has_connected =
+        || std::fs::read_dir(&files).unwrap().map(is_socket).filter(|is_socket| *is_socket).count() > 4;
+    let until = Instant::now() + Duration::from_secs(30);
+    while !has_connected() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    Run { output: child.wait_with_output().unwrap(), folder }
 }
 
 /// Where the relay is.
