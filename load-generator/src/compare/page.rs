@@ -34,7 +34,8 @@ const US_PER_MS: f64 = 1000.0;
 fn own_cpu_s(report: &Report, is_redis: bool) -> f64 {
     let others = report.processes.iter().filter(|process| process.name != "generator");
     let chosen = others.filter(|process| process.name.starts_with("redis") == is_redis);
-    chosen.map(ProcessWhole::cpu).sum()
+    // A sum of nothing is -0.
+    chosen.map(ProcessWhole::cpu).sum::<f64>() + 0.0
 }
 
 fn per(total: f64, count: u64) -> f64 {
@@ -43,7 +44,7 @@ fn per(total: f64, count: u64) -> f64 {
 
 fn memory_mib(report: &Report, of: &str) -> f64 {
     let chosen = report.processes.iter().filter(|process| process.name.starts_with(of));
-    chosen.map(|process| process.rss_peak_kib as f64 / 1024.0).sum()
+    chosen.map(|process| process.rss_peak_kib as f64 / 1024.0).sum::<f64>() + 0.0
 }
 
 fn columns(kind: Kind) -> Vec<Column> {
@@ -108,7 +109,10 @@ fn what(kind: Kind) -> &'static str {
              same bytes to each socket and does nothing else: it reads nothing, keeps nothing and answers nothing. \
              socketio keeps nothing either."
         }
-        Kind::Rooms => "Rooms of four people who all draw, in strokes with pauses; each sees what all draw.",
+        Kind::Rooms => {
+            "Rooms of four people who all draw, in strokes with pauses; each sees what all draw. Inkrelay holds a busy \
+             room's records back for up to 4 ms on purpose (`--flush-ms`): one write for several of them."
+        }
         Kind::Churn => {
             "A new connection for each request, without keep-alive. All ask for the cheapest answer that the server has."
         }

@@ -53,6 +53,9 @@ use crate::session::{Identified, Refused, Relay, in_time};
 /// Bytes read at a time, and held by each connection. The library's own 128 KiB would be so for each idle one.
 const READ_BUFFER: usize = 2 * 1024;
 
+/// Bytes of the library's own frames, pongs, that wait for a client which takes nothing.
+const PONGS: usize = 4 * 1024;
+
 const MESSAGE_PACK: &str = "v1.msgpack.inkrelay";
 const JSON: &str = "v1.json.inkrelay";
 
@@ -113,7 +116,7 @@ pub async fn upgrade(
     }
     tokio::spawn(async move {
         let (incoming, outlet) = match upgraded.await {
-            Ok(upgraded) => match open(upgraded, encoding, relay.config.limits.message_bytes()).await {
+            Ok(upgraded) => match open(upgraded, encoding, config(relay.config.limits.message_bytes(), PONGS)).await {
                 Some(open) => open,
                 None => {
                     return tracing::error!("a WebSocket is over another kind of connection than any here");
@@ -139,7 +142,11 @@ fn handshake(mut request: Request) -> Result<(Response, hyper::upgrade::OnUpgrad
 }
 
 /// Takes over a connection that was upgraded.
-async fn open(upgraded: Upgraded, encoding: Encoding, max_message: usize) -> Option<(Incoming, Arc<Outlet>)> {
+async fn open(
+    upgraded: Upgraded,
+    encoding: Encoding,
+    config: WebSocketConfig,
+) -> Option<(Incoming, Arc<Outlet>)> {
     let parts = upgraded.downcast::<TokioIo<Lingering>>().ok()?;
     let (stream, farewells) = parts.io.into_inner().into_parts();
     let (read, write) = stream.into_split();
@@ -147,17 +154,17 @@ async fn open(upgraded: Upgraded, encoding: Encoding, max_message: usize) -> Opt
     let wire = Wire::new(read, Arc::clone(&outlet), farewells);
     // A client that speaks before it has the answer may have said something already.
     let early = parts.read_buf.to_vec();
-    let config = config(max_message);
     Some((WebSocketStream::from_partially_read(wire, early, Role::Server, Some(config)).await, outlet))
 }
 
-/// The settings of every WebSocket here: small buffers for many idle connections, and messages, whole or in
-/// fragments, of so many bytes at most.
-fn config(max_message: usize) -> WebSocketConfig {
+/// The settings of every WebSocket here: small buffers for many idle connections, messages, whole or in fragments, of
+/// so many bytes at most, and so many bytes of what the library sends.
+fn config(max_message: usize, max_own: usize) -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
-        // The outlet takes everything, so that the library keeps nothing back.
+        // The outlet takes everything at once, unless the client takes nothing; then pongs wait here, and few of them.
         .write_buffer_size(0)
+        .max_write_buffer_size(max_own)
         .max_message_size(Some(max_message))
         .max_frame_size(Some(max_message))
 }

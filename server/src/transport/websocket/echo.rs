@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{handshake, open};
+use super::{config, handshake, open};
 use crate::transport::encoding::Encoding;
 use crate::transport::lingering::{Farewells, Lingering};
 
@@ -24,7 +24,7 @@ pub async fn echo(stream: TcpStream, max_message: usize) {
             Ok((response, upgraded)) => {
                 tokio::spawn(async move {
                     let Ok(upgraded) = upgraded.await else { return };
-                    let Some((mut socket, _)) = open(upgraded, Encoding::MessagePack, max_message).await
+                    let Some((mut socket, _)) = open(upgraded, Encoding::MessagePack, config(max_message, usize::MAX)).await
                     else {
                         return;
                     };

@@ -106,10 +106,19 @@ impl Outlet {
         }
     }
 
-    /// Sends what the library writes, frame by frame: pongs, and closes, after which it does not flush.
-    pub(super) fn write(&self, bytes: &[u8]) {
+    /// Sends what the library writes, frame by frame: pongs, and closes, after which it does not flush. Waits while the
+    /// client takes nothing: the library then keeps its newest pong alone, however many pings come.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub(super) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<()>> {
+        let is_blocked = lock(&self.state).is_blocked;
+        if is_blocked {
+            ready!(self.poll_send(context))?;
+        }
         lock(&self.state).waiting.extend_from_slice(bytes);
         self.send();
+        Poll::Ready(Ok(()))
     }
 
     /// Lets nothing more in but what the library writes.

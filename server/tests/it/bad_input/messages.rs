@@ -3,6 +3,7 @@
 use tokio::io::AsyncWriteExt;
 
 use super::{close_code, masked, raw_websocket};
+use crate::support::process::Process;
 use crate::support::relay::Relay;
 use crate::support::requests::until_closed;
 use crate::support::socket::Socket;
@@ -110,6 +111,24 @@ async fn a_flood_of_pings_keeps_nobody_from_drawing() {
     relay.still_works().await;
     flooding.await.unwrap();
     relay.still_works().await;
+}
+
+/// Whoever sends pings and takes no answer is not kept answers for.
+#[tokio::test]
+async fn answers_to_pings_that_nobody_takes_are_not_kept() {
+    let relay = Process::start(&[]);
+    let mut flood = raw_websocket(relay.address, "a").await;
+    flood.write_all(&masked(BINARY, HELLO)).await.unwrap();
+    let pings = masked(0x89, &[7; 125]).repeat(1000);
+    let before = relay.resident_bytes();
+    for _ in 0..300 {
+        // It may be closed as too slow, which is as good.
+        if flood.write_all(&pings).await.is_err() {
+            break;
+        }
+    }
+    let grown = relay.resident_bytes().saturating_sub(before);
+    assert!(grown < 8 << 20, "{grown} bytes more for 38 MB of pings");
 }
 
 /// C-1: a client that is done is answered in kind, so that a browser calls it a clean close.
