@@ -116,12 +116,16 @@ pub async fn upgrade(
     }
     tokio::spawn(async move {
         let (incoming, outlet) = match upgraded.await {
-            Ok(upgraded) => match open(upgraded, encoding, config(relay.config.limits.message_bytes(), PONGS)).await {
-                Some(open) => open,
-                None => {
-                    return tracing::error!("a WebSocket is over another kind of connection than any here");
+            Ok(upgraded) => {
+                match open(upgraded, encoding, config(relay.config.limits.message_bytes(), PONGS)).await {
+                    Some(open) => open,
+                    None => {
+                        return tracing::error!(
+                            "a WebSocket is over another kind of connection than any here"
+                        );
+                    }
                 }
-            },
+            }
             Err(error) => return tracing::debug!(%error, "a WebSocket did not come about"),
         };
         let Some(counted) = count.take() else { return };

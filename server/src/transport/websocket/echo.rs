@@ -24,7 +24,8 @@ pub async fn echo(stream: TcpStream, max_message: usize) {
             Ok((response, upgraded)) => {
                 tokio::spawn(async move {
                     let Ok(upgraded) = upgraded.await else { return };
-                    let Some((mut socket, _)) = open(upgraded, Encoding::MessagePack, config(max_message, usize::MAX)).await
+                    let Some((mut socket, _)) =
+                        open(upgraded, Encoding::MessagePack, config(max_message, usize::MAX)).await
                     else {
                         return;
                     };
