@@ -85,8 +85,7 @@ async fn a_reader_that_is_pinged_gets_heartbeats_all_the_same() {
     let mut reader = Socket::join(relay.address, "a").await;
     let beats = async {
         for _ in 0..3 {
-            let beat =
-                |frame: ServerFrame<'_>| matches!(frame, ServerFrame::Heartbeat(_)).then_some(());
+            let beat = |frame: ServerFrame<'_>| matches!(frame, ServerFrame::Heartbeat(_)).then_some(());
             reader.wait_for("a heartbeat", beat).await;
         }
     };
