@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use http::Method;
-use inkrelay_protocol::{ClientFrame, ServerFrame};
+use inkrelay_protocol::frame::Hello;
+use inkrelay_protocol::{ClientFrame, Draw, ServerFrame};
 use tokio::time::Instant;
 
 use crate::support::process::Process;
@@ -119,6 +120,25 @@ async fn what_was_begun_is_acked_and_what_is_new_is_refused() {
     relay.stopped().await;
     let nobody = async || tokio::net::TcpStream::connect(address).await.is_err();
     eventually("nobody listens any more", nobody).await;
+}
+
+/// C-5: whoever takes nothing has the close's time for the rest, and not the whole stall time.
+#[tokio::test]
+async fn a_client_that_takes_nothing_does_not_hold_up_the_end() {
+    let mut relay = Relay::start(|config| config.times.drain_time = Duration::from_secs(15)).await;
+    let mut stuck = Socket::handshake_slowly(relay.address, "a", 4096).await;
+    stuck.hello(&Hello::default()).await.unwrap();
+    let mut drawer = Socket::join(relay.address, "a").await;
+    for n in 1..=64 {
+        drawer.draw(n, &[Draw::Opaque(vec![7; 60_000])]).await;
+        drawer.acked(n).await;
+    }
+    let begun = Instant::now();
+    relay.stop();
+    assert_eq!(sent_away(&mut drawer).await.1, 1001);
+    drop(drawer);
+    relay.stopped().await;
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -1,6 +1,11 @@
 //! The WebSocket: sessions, draws, acks, resume, presence.
 
-use inkrelay_protocol::{ClientFrame, ServerFrame};
+use std::time::Duration;
+
+use futures_util::SinkExt;
+use inkrelay_protocol::frame::Hello;
+use inkrelay_protocol::{ClientFrame, Draw, ServerFrame};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::relay::Relay;
 use crate::support::socket::{Socket, mark, marked};
@@ -66,6 +71,55 @@ async fn pointers_reach_the_others_only() {
         })
         .await;
     assert_eq!(seen, (one.client, 5, -6));
+}
+
+/// a ping, which pages in a browser cannot see, is not what a quiet room's readers wait for.
+#[tokio::test]
+async fn a_reader_that_is_pinged_gets_heartbeats_all_the_same() {
+    let relay = Relay::start(|config| {
+        // In the proportion that holds when nothing is set.
+        (config.times.idle_time, config.times.heartbeat) =
+            (Duration::from_millis(400), Duration::from_millis(200));
+    })
+    .await;
+    let mut reader = Socket::join(relay.address, "a").await;
+    let beats = async {
+        for _ in 0..3 {
+            let beat = |frame: ServerFrame<'_>| matches!(frame, ServerFrame::Heartbeat(_)).then_some(());
+            reader.wait_for("a heartbeat", beat).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(4), beats).await.expect("a heartbeat every 200 ms");
+}
+
+/// A client that takes nothing, and what it is sent waits already.
+async fn stuck(relay: &Relay, drawer: &mut Socket) -> Socket {
+    let mut stuck = Socket::handshake_slowly(relay.address, "a", 4096).await;
+    stuck.hello(&Hello::default()).await.unwrap();
+    for n in 0..64 {
+        drawer.draw(n + 1, &[Draw::Opaque(vec![7; 60_000])]).await;
+        drawer.acked(n + 1).await;
+    }
+    stuck
+}
+
+/// C-1: pongs that wait for a client which takes nothing leave room for the close.
+#[tokio::test]
+async fn a_close_is_told_also_when_pongs_wait() {
+    let relay = Relay::start(|_| {}).await;
+    let mut drawer = Socket::join(relay.address, "a").await;
+    let mut stuck = stuck(&relay, &mut drawer).await;
+    for _ in 0..60 {
+        stuck.stream.send(Message::Ping(vec![7; 125].into())).await.unwrap();
+    }
+    stuck.send_text("no frame of this subprotocol").await;
+    let alone = |frame: ServerFrame<'_>| match frame {
+        ServerFrame::Participants(list) if list.len() == 1 => Some(()),
+        _ => None,
+    };
+    drawer.wait_for("the other's end", alone).await;
+    // Now it takes what there is.
+    assert_eq!(stuck.closed().await, 4400);
 }
 
 /// The records and acks that come in each frame, until the record `last` has come.

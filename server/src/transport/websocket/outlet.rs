@@ -39,7 +39,7 @@ struct State {
     sent: usize,
     /// Answers in it.
     answers: usize,
-    /// When a frame was last handed over.
+    /// When a frame of data was last handed over.
     sent_at: Instant,
     /// The kernel did not take all that it was given.
     is_blocked: bool,
@@ -64,7 +64,7 @@ impl Outlet {
         self.encoding
     }
 
-    /// When a frame was last handed over.
+    /// When a frame of data was last handed over.
     pub(super) fn sent_at(&self) -> Instant {
         lock(&self.state).sent_at
     }
@@ -101,7 +101,10 @@ impl Outlet {
     fn add_frame(&self, kind: OpCode, payload: &[u8]) {
         let mut state = lock(&self.state);
         if !state.is_closed {
-            state.sent_at = Instant::now();
+            // A page in a browser cannot see pings: to it nothing was sent.
+            if matches!(kind, OpCode::Data(_)) {
+                state.sent_at = Instant::now();
+            }
             frame(kind, payload, &mut state.waiting);
         }
     }

@@ -126,8 +126,9 @@ impl<'s> Reading<'s> {
                     }
                     let retry_ms = u64::try_from(spread_retry().as_millis()).unwrap_or(u64::MAX);
                     let reason = "the server is going away: come back in a moment".to_owned();
+                    // The close that follows sends it, and has a time of its own.
                     self.send(&ServerFrame::GoAway { reason, retry_ms });
-                    return self.out.flush().await;
+                    return Ok(());
                 }
                 message = incoming.next(), if has_room => {
                     sign_at = Instant::now();

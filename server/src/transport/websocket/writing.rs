@@ -4,10 +4,11 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{FutureExt, SinkExt, StreamExt};
+use futures_util::{SinkExt, StreamExt};
 use inkrelay_protocol::{ClientId, CloseCode, ServerFrame};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -60,6 +61,8 @@ impl Session<'_> {
             let mut wake_at = ping_at;
             if let Some(position) = seat.as_ref().and_then(Seat::left_at) {
                 *seat = None;
+                // Answers do not wait while the store is read: no row sends them along any more.
+                self.is_seated.store(false, Ordering::Relaxed);
                 *feed = Feed::at(Cursor::at(position));
             }
             if seat.is_none() {
@@ -193,6 +196,8 @@ impl Outgoing {
     /// Closes, and waits until the client has closed too.
     pub(super) async fn close(&self, code: CloseCode, reason: &str, incoming: &mut Incoming) {
         self.outlet.close();
+        // Pongs that wait in the library may leave no room for the close.
+        let _ = incoming.flush().await;
         // RFC 6455, section 5.5: a control frame holds 125 bytes, two of which are the code.
         let end = reason.floor_char_boundary(123);
         let frame = CloseFrame { code: code.number().into(), reason: reason[..end].into() };
@@ -210,10 +215,11 @@ async fn stalled(
     write: impl Future<Output = std::io::Result<()>>,
 ) -> Result<(), End> {
     let mut write = pin!(write);
-    // A timer is made only when it has to be waited.
-    let result = match write.as_mut().now_or_never() {
-        Some(result) => result,
-        None => match timeout(within, write).await {
+    // A timer is made only when it has to be waited. Tried with the task's own waker: a socket keeps one, and the other
+    // half may wait for the same.
+    let result = match poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await {
+        Poll::Ready(result) => result,
+        Poll::Pending => match timeout(within, write).await {
             Ok(result) => {
                 took.store(true, Ordering::Relaxed);
                 result
