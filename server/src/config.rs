@@ -194,6 +194,11 @@ impl Limits {
         DrawLimits { bytes_per_draw: to_usize(self.max_draw), draws_per_batch: self.max_batch }
     }
 
+    /// Bytes of one room's recent records; a tail needs a number even where there is no limit.
+    pub fn tail_bytes(&self) -> usize {
+        if self.room_memory == 0 { usize::MAX } else { to_usize(self.room_memory) }
+    }
+
     /// Bytes of one message or body; a WebSocket needs a number even where there is no limit.
     pub fn message_bytes(&self) -> usize {
         if self.max_message == 0 { usize::MAX } else { to_usize(self.max_message) }
@@ -241,6 +246,12 @@ mod tests {
             let twin = format!("INKRELAY_{flag}");
             assert_eq!(arg.get_env().map(|env| env.to_string_lossy().into_owned()), Some(twin));
         }
+    }
+
+    #[test]
+    fn nothing_lifts_a_limit() {
+        let limits = Limits { room_memory: 0, max_message: 0, ..Config::default().limits };
+        assert_eq!((limits.tail_bytes(), limits.message_bytes()), (usize::MAX, usize::MAX));
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub async fn run(
     let config = config.effective();
     let limits = &config.limits;
     let room_limits = RoomLimits {
-        tail_bytes: to_usize(limits.room_memory),
+        tail_bytes: limits.tail_bytes(),
         room_bytes: limits.max_room,
         sessions: limits.max_sessions,
         flush_time: Duration::from_millis(config.times.flush_ms.into()),

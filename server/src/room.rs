@@ -59,7 +59,7 @@ pub struct Node {
 /// What a room is held to. 0 is no limit.
 #[derive(Clone, Copy, Debug)]
 pub struct RoomLimits {
-    /// Bytes of a room's recent records in memory.
+    /// Bytes of a room's recent records in memory; the newest always stays, and 0 keeps no other.
     pub tail_bytes: usize,
     /// Bytes of a room's log.
     pub room_bytes: u64,

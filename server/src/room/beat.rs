@@ -56,11 +56,8 @@ impl Room {
             state.waiting_bytes += bytes;
             let is_quiet = came_at.is_none_or(|at| now.duration_since(at) >= QUIET * flush_time);
             // What waits has to be in the tail still when it is told.
-            let tail_bytes = match self.node.limits.tail_bytes {
-                0 => usize::MAX,
-                bytes => bytes / 2,
-            };
-            let may_wait = !flush_time.is_zero() && state.waiting_bytes < STRETCH.bytes.min(tail_bytes);
+            let most = STRETCH.bytes.min(self.node.limits.tail_bytes / 2);
+            let may_wait = !flush_time.is_zero() && state.waiting_bytes < most;
             if may_wait && self.beat.is_scheduled.load(Ordering::Acquire) {
                 return;
             }
