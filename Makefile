@@ -139,7 +139,7 @@ compare: baselines ## Measure the relay against the other servers and write docs
 	$(CARGO) build --release --locked --package inkrelay-server --package inkrelay-load --bins
 	target/release/inkrelay-load compare
 
-bounds: baselines load ## Measure each bound that the relay is to hold, and say what is missed; half an hour, resumable
+bounds: baselines load ## Measure each bound that the relay is to hold, and say what is missed; a quarter of an hour, resumable
 	target/release/inkrelay-load bounds
 
 clean: ## Remove what was built; draws stay

@@ -18,7 +18,7 @@ use measures::{Group, MEASURES, Measure, Round};
 
 /// Measures each bound that the relay is to hold, prints it, and ends with 1 where one is missed
 ///
-/// Run it in the project's folder, on a machine with nothing else to do. All of it takes about half an hour; broken off,
+/// Run it in the project's folder, on a machine with nothing else to do. All of it takes about a quarter of an hour; broken off,
 /// it goes on where it was. The table goes into PERFORMANCE.md, between the two marks that it has there.
 /// Example: inkrelay-load bounds --only fanout --again
 #[derive(Clone, Debug, Args)]

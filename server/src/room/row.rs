@@ -263,11 +263,15 @@ mod tests {
     }
 
     async fn room() -> Arc<Room> {
+        room_with(Duration::ZERO).await
+    }
+
+    async fn room_with(flush_time: Duration) -> Arc<Room> {
         let limits = RoomLimits {
             tail_bytes: 1 << 16,
             room_bytes: 0,
             sessions: 0,
-            flush_time: Duration::ZERO,
+            flush_time,
             idle_time: Duration::from_secs(40),
         };
         let node =
@@ -278,14 +282,18 @@ mod tests {
     }
 
     async fn draw(room: &Arc<Room>, n: u64) {
-        let author = ClientId::new(7).unwrap();
-        let mut record = Vec::new();
-        Record { identity: Identity { author, n, at: 1 }, draw: &[0x91, 4] }.encode(&mut record);
-        room.append(Batch { author, first_n: n, records: vec![record.into()] }).await.unwrap().unwrap();
+        append(room, n).await;
         // Readers are told right after the answer.
         while room.is_beat_due() {
             tokio::task::yield_now().await;
         }
+    }
+
+    async fn append(room: &Arc<Room>, n: u64) {
+        let author = ClientId::new(7).unwrap();
+        let mut record = Vec::new();
+        Record { identity: Identity { author, n, at: 1 }, draw: &[0x91, 4] }.encode(&mut record);
+        room.append(Batch { author, first_n: n, records: vec![record.into()] }).await.unwrap().unwrap();
     }
 
     async fn sit(room: &Arc<Room>, after: After, listener: &Arc<Listener>) -> Option<Seat> {
@@ -355,5 +363,19 @@ mod tests {
         room.change_tail(|tail| tail.reset(other));
         room.show_records();
         assert_eq!((seat.left_at(), listener.seqs()), (Some(head), vec![1]));
+    }
+
+    ///
+    #[tokio::test]
+    async fn the_first_after_a_quiet_time_is_told_at_once_and_the_next_waits() {
+        let room = room_with(Duration::from_secs(3600)).await;
+        let listener = Listener::new(99, Delivery::Refused);
+        let _seat = sit(&room, After::Start, &listener).await.unwrap();
+        draw(&room, 1).await;
+        append(&room, 2).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((listener.seqs(), room.is_beat_due()), (vec![1], true));
     }
 }

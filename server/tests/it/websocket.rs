@@ -150,16 +150,3 @@ async fn a_busy_room_is_told_of_many_records_in_one_frame() {
     // The answers came along, and none was left behind.
     drawer.acked(20).await;
 }
-
-/// without a flush time nothing waits for anything.
-#[tokio::test]
-async fn without_a_flush_time_each_record_is_told_at_once() {
-    let relay = Relay::start(|config| config.times.flush_ms = 0).await;
-    let (mut drawer, mut reader) =
-        (Socket::join(relay.address, "a").await, Socket::join(relay.address, "a").await);
-    for n in 1..=20 {
-        drawer.draw(n, &[mark(n)]).await;
-        drawer.acked(n).await;
-        assert_eq!(frames(&mut reader, 1).await, [1]);
-    }
-}
