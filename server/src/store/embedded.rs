@@ -45,8 +45,14 @@
 //! Memory-mapped reading stays off: there, a disk that fails ends the process instead of one read.
 
 mod file;
+mod fold;
+mod journal;
+mod known;
 mod log;
+mod pack;
 mod reader;
+mod schema;
+mod unfolded;
 mod wal;
 mod writer;
 
@@ -64,6 +70,7 @@ use tokio::time::timeout;
 use super::{Appended, Batch, Chunk, Head, ReadLimit, Store, StoreError};
 pub use file::OpenError;
 use reader::Readers;
+use unfolded::Unfolded;
 use writer::{Append, Command, Poison, Writer};
 
 /// Appends that may wait for the writer. Further ones wait for a place.
@@ -102,6 +109,8 @@ pub struct EmbeddedStore {
     secret: [u8; 32],
     commands: Sender<Command>,
     places: Arc<Semaphore>,
+    /// Looked at before the readers are asked.
+    unfolded: Arc<Unfolded>,
     readers: Readers,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -112,11 +121,12 @@ impl EmbeddedStore {
     /// # Errors
     /// [`OpenError`], in words for the operator. Nothing was changed, unless there was an empty folder.
     pub fn open(folder: &Path, policy: SyncPolicy) -> Result<Self, OpenError> {
-        let opened = file::open(folder, policy)?;
+        let mut opened = file::open(folder, policy)?;
+        let unfolded = Arc::new(Unfolded::new(std::mem::take(&mut opened.unfolded)));
         let file = folder.join(file::DATABASE);
         let secret = opened.secret;
         let (commands, receiver) = mpsc::channel();
-        let writer = Writer::new(opened, policy, Poison::default());
+        let writer = Writer::new(opened, unfolded.clone(), policy, Poison::default());
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run(&receiver))
@@ -127,6 +137,7 @@ impl EmbeddedStore {
             secret,
             commands,
             places: Arc::new(Semaphore::new(QUEUE_APPENDS)),
+            unfolded,
             readers: Readers::new(file),
             writer: Mutex::new(Some(thread)),
         })
@@ -176,22 +187,39 @@ impl Store for EmbeddedStore {
     }
 
     async fn read(&self, room: &RoomId, from: Seq, limit: ReadLimit) -> Result<Chunk, StoreError> {
+        let newest = self.unfolded.get(room);
+        if let Some(chunk) = newest.as_ref().and_then(|newest| newest.read(from, limit)) {
+            return Ok(chunk);
+        }
         let room = room.clone();
-        in_time(self.readers.run(move |connection| log::read(connection, &room, from, limit))).await
+        let read = move |connection: &_| log::read(connection, &room, from, limit, newest.as_deref());
+        in_time(self.readers.run(read)).await
     }
 
     async fn head(&self, room: &RoomId) -> Result<Head, StoreError> {
+        if let Some(newest) = self.unfolded.get(room) {
+            return Ok(newest.head);
+        }
         let room = room.clone();
         in_time(self.readers.run(move |connection| log::head(connection, &room))).await
     }
 
     async fn heads(&self, rooms: &[RoomId]) -> Result<Vec<Head>, StoreError> {
-        let rooms = rooms.to_vec();
-        let heads = move |connection: &_| rooms.iter().map(|room| log::head(connection, room)).collect();
+        let newest = |room: &RoomId| (room.clone(), self.unfolded.get(room).map(|newest| newest.head));
+        let rooms: Vec<_> = rooms.iter().map(newest).collect();
+        let head = |connection: &_, (room, newest): (RoomId, Option<Head>)| match newest {
+            Some(head) => Ok(head),
+            None => log::head(connection, &room),
+        };
+        let heads = move |connection: &_| rooms.into_iter().map(|room| head(connection, room)).collect();
         in_time(self.readers.run(heads)).await
     }
 
     async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError> {
+        let newest = self.unfolded.get(room);
+        if let Some(latest) = newest.and_then(|newest| newest.authors.get(&author).copied()) {
+            return Ok(latest.last_n);
+        }
         let room = room.clone();
         in_time(self.readers.run(move |connection| log::last_n(connection, &room, author))).await
     }

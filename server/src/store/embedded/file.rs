@@ -1,4 +1,4 @@
-//! The file: its folder, its lock, its schema, and whether it can be trusted.
+//! The file: its folder, its lock, and whether it can be trusted.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -8,9 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use super::fold::{Journal, fold, replay};
 use super::log::{self, Fault};
+use super::schema::{self, SCHEMA_VERSION};
+use super::unfolded::Rooms;
 use super::{SyncPolicy, wal};
 use crate::random;
 use inkrelay_protocol::Epoch;
@@ -19,11 +22,6 @@ use inkrelay_protocol::Epoch;
 pub(super) const DATABASE: &str = "inkrelay.sqlite3";
 const WAL: &str = "inkrelay.sqlite3-wal";
 const LOCK: &str = "inkrelay.lock";
-
-/// "Inkr": what `file` and SQLite's own tools show of the file's owner.
-const APPLICATION_ID: i64 = 0x496e_6b72;
-/// Goes up when an older server could no longer read the file.
-const SCHEMA_VERSION: i64 = 1;
 
 /// How long the lock is waited for: in a restart the old process may be about to end. (A process that it forks
 /// holds the lock too, until it runs its own program.)
@@ -36,36 +34,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 const WAL_BYTES_KEPT: i64 = 64 << 20;
 /// Prepared statements that a connection keeps: more than there are.
 const STATEMENTS: usize = 32;
-
-const SCHEMA: &str = "
-    CREATE TABLE meta (
-        key TEXT PRIMARY KEY,
-        value ANY NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE rooms (
-        name TEXT PRIMARY KEY,
-        id INTEGER NOT NULL,
-        epoch INTEGER NOT NULL,
-        head INTEGER NOT NULL,
-        bytes INTEGER NOT NULL,
-        checksum INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE records (
-        room INTEGER NOT NULL,
-        seq INTEGER NOT NULL,
-        record BLOB NOT NULL,
-        checksum INTEGER NOT NULL,
-        PRIMARY KEY (room, seq)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE clients (
-        room INTEGER NOT NULL,
-        client INTEGER NOT NULL,
-        first_n INTEGER NOT NULL,
-        last_n INTEGER NOT NULL,
-        last_seq INTEGER NOT NULL,
-        checksum INTEGER NOT NULL,
-        PRIMARY KEY (room, client)
-    ) STRICT, WITHOUT ROWID;";
 
 /// Why the store did not open. The words are for the operator who reads the log.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +98,9 @@ pub(super) struct Opened {
     pub secret: [u8; 32],
     /// The largest number that a room has.
     pub last_room_id: i64,
+    /// What the last run left in the journal.
+    pub journal: Journal,
+    pub unfolded: Rooms,
 }
 
 /// Opens or makes the database of a folder.
@@ -146,20 +117,34 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         )?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        check_owner(&connection)?;
+        schema::check_owner(&connection)?;
         configure(&connection)?;
-        make_schema(&mut connection)?;
-        log::check_structure(&connection)?;
-        log::check_clients(&connection)?;
-        let last_room_id = log::check_rooms(&connection)?;
-        vouch(&mut connection, policy, wal_is_damaged)?;
+        // One transaction: what is found out above is forgotten by the write-ahead log with the first commit.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        schema::make(&transaction)?;
+        log::check_structure(&transaction)?;
+        log::check_clients(&transaction)?;
+        let mut last_room_id = log::check_rooms(&transaction)?;
+        let (mut journal, mut unfolded) = replay(&transaction, &mut last_room_id)?;
+        if !is_vouched(&transaction, wal_is_damaged)? {
+            // Before the epochs change: rooms may have begun in the journal.
+            fold(&transaction, &unfolded, journal.last)?;
+            (journal, unfolded) = (Journal { last: journal.last, ..Journal::default() }, Rooms::new());
+            change_epochs(&transaction)?;
+        }
+        // Whether this run will be able to say that it lost nothing.
+        let vouched = i64::from(policy == SyncPolicy::Always);
+        transaction.execute("UPDATE meta SET value = ?1 WHERE key = 'vouched'", [vouched])?;
+        transaction.commit()?;
         settle(&connection)?;
-        let secret = secret(&connection)?;
+        let secret = schema::secret(&connection)?;
         connection.pragma_update(None, "synchronous", policy.pragma())?;
-        Ok((connection, secret, last_room_id))
+        Ok((connection, secret, last_room_id, journal, unfolded))
     };
     match open() {
-        Ok((connection, secret, last_room_id)) => Ok(Opened { connection, lock, secret, last_room_id }),
+        Ok((connection, secret, last_room_id, journal, unfolded)) => {
+            Ok(Opened { connection, lock, secret, last_room_id, journal, unfolded })
+        }
         Err(fault) => Err(explain(folder, file, fault)),
     }
 }
@@ -196,19 +181,6 @@ fn lock(folder: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Before anything is written: a file that is not ours stays as it is.
-fn check_owner(connection: &Connection) -> Result<(), Fault> {
-    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    match (application, version, tables) {
-        (0, 0, 0) => Ok(()),
-        (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => Err(Fault::Newer(version)),
-        (APPLICATION_ID, SCHEMA_VERSION, _) => Ok(()),
-        _ => Err(Fault::Foreign),
-    }
-}
-
 fn configure(connection: &Connection) -> Result<(), Fault> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
@@ -230,28 +202,10 @@ fn configure(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-fn make_schema(connection: &mut Connection) -> Result<(), Fault> {
-    let transaction = connection.transaction()?;
-    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version == 0 {
-        transaction.execute_batch(SCHEMA)?;
-        let secret: [u8; 32] = random::bytes();
-        transaction.execute(
-            "INSERT INTO meta (key, value) VALUES ('secret', ?1), ('vouched', 1), ('syncs', 0)",
-            [&secret[..]],
-        )?;
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
-    }
-    transaction.commit()?;
-    Ok(())
-}
-
-/// New epochs where it cannot be said that nothing was lost; then, whether this run will be able to say so.
-fn vouch(connection: &mut Connection, policy: SyncPolicy, wal_is_damaged: bool) -> Result<(), Fault> {
-    let transaction = connection.transaction()?;
+/// Whether it can be said that nothing was lost.
+fn is_vouched(connection: &Connection, wal_is_damaged: bool) -> Result<bool, Fault> {
     let vouched: i64 =
-        transaction.query_row("SELECT value FROM meta WHERE key = 'vouched'", [], |row| row.get(0))?;
+        connection.query_row("SELECT value FROM meta WHERE key = 'vouched'", [], |row| row.get(0))?;
     if wal_is_damaged {
         tracing::error!(
             "the write-ahead log is damaged, the newest appends may be lost: every room gets a new epoch"
@@ -261,19 +215,18 @@ fn vouch(connection: &mut Connection, policy: SyncPolicy, wal_is_damaged: bool) 
             "the last run did not end in order and did not sync every append: every room gets a new epoch"
         );
     }
-    if wal_is_damaged || vouched != 1 {
-        let names: Vec<String> = transaction
-            .prepare("SELECT name FROM rooms")?
-            .query_map([], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        let mut update = transaction.prepare("UPDATE rooms SET epoch = ?2 WHERE name = ?1")?;
-        for name in names {
-            update.execute((name, Epoch::from_random(random::u64()).get().cast_signed()))?;
-        }
+    Ok(!wal_is_damaged && vouched == 1)
+}
+
+fn change_epochs(connection: &Connection) -> Result<(), Fault> {
+    let names: Vec<String> = connection
+        .prepare("SELECT name FROM rooms")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut update = connection.prepare("UPDATE rooms SET epoch = ?2 WHERE name = ?1")?;
+    for name in names {
+        update.execute((name, Epoch::from_random(random::u64()).get().cast_signed()))?;
     }
-    let vouched = i64::from(policy == SyncPolicy::Always);
-    transaction.execute("UPDATE meta SET value = ?1 WHERE key = 'vouched'", [vouched])?;
-    transaction.commit()?;
     Ok(())
 }
 
@@ -292,13 +245,6 @@ fn settle(connection: &Connection) -> Result<(), Fault> {
         Err(error) => return Err(error.into()),
     }
     Ok(())
-}
-
-fn secret(connection: &Connection) -> Result<[u8; 32], Fault> {
-    connection
-        .query_row("SELECT value FROM meta WHERE key = 'secret'", [], |row| row.get(0))
-        .optional()?
-        .ok_or_else(|| Fault::Damaged("it has no secret".to_owned()))
 }
 
 fn explain(folder: &Path, file: PathBuf, fault: Fault) -> OpenError {

@@ -2,11 +2,15 @@
 //!
 //! SQLite finds damage to its own structure, but not to what is in it. So every row has a CRC-32 over its
 //! values, and the head stands twice: in `rooms`, and as the last row of `records`.
+//!
+//! What the journal holds beyond the tables is the caller's to add (see [`super::unfolded`]).
 
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Position, RoomId, Seq};
-use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 
+use super::pack;
+use super::unfolded::{Stretch, UnfoldedRoom};
 use crate::store::{Chunk, Head, LatestBatch, ReadLimit, StoreError, identity_of};
 
 /// What can be wrong with the file.
@@ -43,11 +47,10 @@ impl From<Fault> for StoreError {
     }
 }
 
-/// A row of `rooms`, with the identity of the record at its head.
+/// A row of `rooms`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoomRow {
     pub id: i64,
-    pub epoch: Epoch,
     pub head: Head,
 }
 
@@ -59,6 +62,14 @@ pub(super) fn checksum(numbers: &[i64], bytes: &[u8]) -> i64 {
     }
     hasher.update(bytes);
     hasher.finalize().into()
+}
+
+/// Of a row of `records`.
+pub(super) fn records_checksum(room: i64, seq: i64, count: Option<i64>, bytes: &[u8]) -> i64 {
+    match count {
+        None => checksum(&[room, seq], bytes),
+        Some(count) => checksum(&[room, seq, count], bytes),
+    }
 }
 
 /// Of a row of `rooms`. The epoch is left out: one that changed by itself does what a changed epoch has to do.
@@ -127,8 +138,8 @@ pub(super) fn check_clients(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The room's row; `None` for a room without records.
-pub(super) fn room(connection: &Connection, room: &RoomId) -> Result<Option<RoomRow>, Fault> {
+/// The room's row, with a head whose record is not looked at; `None` for a room without records.
+pub(super) fn row(connection: &Connection, room: &RoomId) -> Result<Option<RoomRow>, Fault> {
     let damaged = |what| Fault::Damaged(format!("room {room}: {what}"));
     let mut statement =
         connection.prepare_cached("SELECT id, epoch, head, bytes, checksum FROM rooms WHERE name = ?1")?;
@@ -139,27 +150,38 @@ pub(super) fn room(connection: &Connection, room: &RoomId) -> Result<Option<Room
     if sum != room_checksum(room.as_str(), id, head, bytes) {
         return Err(damaged("its row is not as it was written"));
     }
+    let epoch = Epoch::new(epoch.cast_unsigned()).ok_or_else(|| damaged("its epoch is out of range"))?;
+    let seq = Seq::new(head.cast_unsigned()).ok_or_else(|| damaged("its head is out of range"))?;
+    let position = Position { seq, ..Position::start(epoch) };
+    Ok(Some(RoomRow { id, head: Head { position, bytes: bytes.cast_unsigned() } }))
+}
+
+/// The room's row, with the identity of the record at its head; `None` for a room without records.
+pub(super) fn room(connection: &Connection, room: &RoomId) -> Result<Option<RoomRow>, Fault> {
+    let damaged = |what| Fault::Damaged(format!("room {room}: {what}"));
+    let Some(mut found) = row(connection, room)? else { return Ok(None) };
     let mut statement = connection.prepare_cached(
-        "SELECT seq, record, checksum FROM records WHERE room = ?1 ORDER BY seq DESC LIMIT 1",
+        "SELECT seq, record, checksum, count FROM records WHERE room = ?1 ORDER BY seq DESC LIMIT 1",
     )?;
-    let last = statement.query_row([id], |row| {
-        let (seq, record) = (row.get(0)?, row.get_ref(1)?.as_blob()?);
-        let is_whole = row.get::<_, i64>(2)? == checksum(&[id, seq], record);
-        Ok((seq, is_whole, identity_of(record)))
-    });
-    let Some((seq, is_whole, identity)) = last.optional()? else {
+    let last = statement.query_row([found.id], |row| Ok((row.get::<_, i64>(0)?, records_of(found.id, row)?)));
+    let Some((seq, records)) = last.optional()? else {
         return Err(damaged("its records are missing"));
     };
-    if seq != head {
+    if seq.cast_unsigned() != found.head.position.seq.get() {
         return Err(damaged("its last record is not the one at its head"));
     }
-    if !is_whole {
+    let Some(last) = records.as_ref().and_then(|records| records.last()) else {
         return Err(damaged("its last record is not as it was written"));
-    }
-    let epoch = Epoch::new(epoch.cast_unsigned()).ok_or_else(|| damaged("its epoch is out of range"))?;
-    let seq = Seq::new(seq.cast_unsigned()).ok_or_else(|| damaged("its head is out of range"))?;
-    let position = Position { epoch, seq, identity };
-    Ok(Some(RoomRow { id, epoch, head: Head { position, bytes: bytes.cast_unsigned() } }))
+    };
+    found.head.position.identity = identity_of(last);
+    Ok(Some(found))
+}
+
+/// The records of a row of `seq`, `record`, `checksum` and `count`; `None` when it is not as it was written.
+fn records_of(room: i64, row: &Row<'_>) -> Result<Option<Vec<Bytes>>, rusqlite::Error> {
+    let (seq, bytes, count) = (row.get(0)?, row.get_ref(1)?.as_blob()?, row.get(3)?);
+    let is_whole = row.get::<_, i64>(2)? == records_checksum(room, seq, count, bytes);
+    Ok(is_whole.then(|| pack::unpack(count, bytes)).flatten())
 }
 
 /// The author's latest batch.
@@ -184,45 +206,55 @@ pub(super) fn latest(
 }
 
 /// A stretch of the log. Records that should be there and are not make it fail; they never make it shorter.
+///
+/// `newest` is what was unfolded before the read began: it tells the head, and is read behind the tables.
 pub(super) fn read(
     connection: &Connection,
     name: &RoomId,
     from: Seq,
     limit: ReadLimit,
+    newest: Option<&UnfoldedRoom>,
 ) -> Result<Chunk, Fault> {
     // One transaction, so that head and records are of one moment.
     let transaction = connection.unchecked_transaction()?;
-    let Some(row) = room(&transaction, name)? else {
-        return Ok(Chunk { head: Head::EMPTY, records: Vec::new() });
-    };
-    let head = row.head.position.seq;
-    let mut next = from.max(Seq::START.next());
-    let mut records = Vec::new();
-    let mut bytes = 0;
-    let mut statement = transaction.prepare_cached(
-        "SELECT seq, record, checksum FROM records WHERE room = ?1 AND seq >= ?2 ORDER BY seq",
-    )?;
-    let mut rows = statement.query((row.id, next.get().cast_signed()))?;
-    while next <= head && records.len() < limit.records.max(1) {
-        let found = rows.next()?;
-        let whole = found.map(|found| -> Result<_, rusqlite::Error> {
-            let (seq, record): (i64, _) = (found.get(0)?, found.get_ref(1)?.as_blob()?);
-            let is_whole = found.get::<_, i64>(2)? == checksum(&[row.id, seq], record);
-            Ok((is_whole && seq.cast_unsigned() == next.get()).then_some(record))
-        });
-        let Some(record) = whole.transpose()?.flatten() else {
-            return Err(Fault::Damaged(format!(
-                "room {name}: record {next} is missing or not as it was written"
-            )));
-        };
-        bytes += record.len();
-        if bytes > limit.bytes && !records.is_empty() {
-            break;
+    let damaged = |what| Fault::Damaged(format!("room {name}: {what}"));
+    let (id, head, end) = match (room(&transaction, name)?, newest) {
+        (None, None) => return Ok(Chunk { head: Head::EMPTY, records: Vec::new() }),
+        (None, Some(_)) => return Err(damaged("its row is missing".to_owned())),
+        (Some(row), None) => (row.id, row.head, row.head.position.seq),
+        (Some(row), Some(newest)) if row.head.position.seq < newest.base() => {
+            return Err(damaged("the records before the journal's are missing".to_owned()));
         }
-        records.push(Bytes::copy_from_slice(record));
-        next = next.next();
+        // What was folded since then is read from memory, so that it ends at the head that is told.
+        (Some(row), Some(newest)) => (row.id, newest.head, newest.base()),
+    };
+    let mut next = from.max(Seq::START.next());
+    let mut stretch = Stretch::new(limit);
+    let mut statement = transaction.prepare_cached(
+        "SELECT seq, record, checksum, count FROM records WHERE room = ?1 AND seq >= ?2 ORDER BY seq",
+    )?;
+    let mut rows = statement.query((id, next.get().cast_signed()))?;
+    let mut is_first = true;
+    while next <= end && !stretch.is_full {
+        let found = rows.next()?.map(|row| Ok::<_, Fault>((row.get::<_, i64>(0)?, records_of(id, row)?)));
+        let wanted = found.transpose()?.and_then(|(last, records)| {
+            let records = records?;
+            let before = last.cast_unsigned().checked_sub(records.len() as u64)?;
+            // The first row may begin before what is asked for.
+            let skip = (next.get() - 1).checked_sub(before).filter(|skip| is_first || *skip == 0)?;
+            records.get(usize::try_from(skip).ok()?..).map(<[Bytes]>::to_vec)
+        });
+        let Some(wanted) = wanted else {
+            return Err(damaged(format!("record {next} is missing or not as it was written")));
+        };
+        stretch.extend(&wanted);
+        next = next.plus(wanted.len());
+        is_first = false;
     }
-    Ok(Chunk { head: row.head, records })
+    if let Some(newest) = newest.filter(|_| next > end && !stretch.is_full) {
+        stretch.extend(newest.after(next.previous()).unwrap_or_default());
+    }
+    Ok(Chunk { head, records: stretch.records })
 }
 
 /// The newest of a log.

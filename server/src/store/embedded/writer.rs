@@ -1,39 +1,50 @@
 //! The writer: one thread that owns the connection that writes.
 //!
-//! It takes all appends that wait and commits them together, so that one sync serves them all; while it syncs,
-//! the next gather. Nobody hears of an append before its commit returned.
+//! It takes all appends that wait and commits them together, as one row of the journal, so that one sync and few
+//! pages serve them all; while it syncs, the next gather. Nobody hears of an append before its commit returned.
+//! From time to time it folds the journal into the tables.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use inkrelay_protocol::{ClientId, Epoch, Identity, Position, RoomId};
-use rusqlite::{CachedStatement, Connection, ErrorCode, ffi};
+use inkrelay_protocol::{Position, RoomId};
+use rusqlite::{Connection, ErrorCode, ffi};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::SyncPolicy;
 use super::file::Opened;
-use super::log::{self, Fault, RoomRow, checksum, client_checksum, room_checksum};
-use crate::random;
-use crate::store::{
-    Appended, Batch, Gap, Head, LatestBatch, Plan, StoreError, Stored, identity_of, place, plan,
-};
+use super::fold::{Journal, fold};
+use super::journal::{self, stored};
+use super::known::{Known, Planned};
+use super::log::{Fault, checksum};
+use super::unfolded::{Unfolded, UnfoldedRoom};
+use crate::store::{Appended, Batch, StoreError};
 
 /// Appends that go into one commit at most.
 const GROUP_APPENDS: usize = 1024;
 /// Bytes of records from which on a commit takes no further append.
 const GROUP_BYTES: usize = 8 << 20;
-/// Rooms and authors that are remembered between commits. Beyond it all are forgotten, and read again when met.
-const REMEMBERED: usize = 65_536;
+/// Records, or bytes of entries, from which on the journal is folded at once.
+const FOLD_RECORDS: usize = 2048;
+const FOLD_BYTES: usize = 1 << 20;
+/// How long an entry stays in the journal.
+const FOLD_AFTER: Duration = Duration::from_secs(1);
+/// How long after a fold that failed the next is tried, while appends go on.
+const FOLD_RETRY: Duration = Duration::from_secs(1);
+/// Records, or bytes of entries, from which on nothing is appended until a fold succeeds.
+const JOURNAL_RECORDS: usize = 4 * FOLD_RECORDS;
+const JOURNAL_BYTES: usize = 4 * FOLD_BYTES;
 /// Bytes that the write-ahead log may have grown by, as far as can be told, before it is moved into the database.
 const CHECKPOINT_BYTES: usize = 8 << 20;
 /// Pages in the write-ahead log from which on a checkpoint waits for readers, so that the log can start over.
 const WAL_PAGES_MAX: i64 = 16_384;
 /// Bytes of a page, SQLite's default.
 const PAGE_BYTES: usize = 4096;
-/// Pages that an append to a room changes beside those that its records fill: of records, rooms and clients.
+/// Pages that a commit changes beside those that its entry fills.
+const PAGES_PER_COMMIT: usize = 2;
+/// Pages that a fold changes for a room beside those that its records fill: of records, rooms and clients.
 const PAGES_PER_ROOM: usize = 3;
 
 /// What the writer is asked.
@@ -59,7 +70,15 @@ pub(super) type Poison = Arc<OnceLock<String>>;
 pub(super) struct Writer {
     connection: Connection,
     policy: SyncPolicy,
-    memory: Memory,
+    known: Known,
+    journal: Journal,
+    unfolded: Arc<Unfolded>,
+    /// When the journal is to be folded however little it holds; none while it is empty.
+    fold_at: Option<Instant>,
+    /// Not to be tried again before: the last fold failed.
+    fold_not_before: Option<Instant>,
+    /// The bytes of the entry that is being written; kept for their allocation.
+    entry: Vec<u8>,
     /// Bytes that the write-ahead log has grown by since the last checkpoint, estimated.
     wal_bytes: usize,
     /// When the first commit was made that is not synced; only under [`SyncPolicy::Interval`].
@@ -69,33 +88,29 @@ pub(super) struct Writer {
     _lock: File,
 }
 
-/// What the file holds of the rooms that were lately appended to, so that an append need not read.
-struct Memory {
-    rooms: HashMap<RoomId, Room>,
-    /// Entries: rooms, and authors of rooms.
-    entries: usize,
-    last_room_id: i64,
-}
-
-struct Room {
-    id: i64,
-    epoch: Epoch,
-    head: Head,
-    authors: HashMap<ClientId, Option<LatestBatch>>,
-    /// The rows that this commit has to write.
-    changed: bool,
-    changed_authors: Vec<ClientId>,
-}
-
 impl Writer {
-    pub fn new(opened: Opened, policy: SyncPolicy, poison: Poison) -> Self {
-        let Opened { connection, lock, last_room_id, .. } = opened;
-        let memory = Memory { rooms: HashMap::new(), entries: 0, last_room_id };
-        Self { connection, policy, memory, wal_bytes: 0, unsynced_since: None, poison, _lock: lock }
+    pub fn new(opened: Opened, unfolded: Arc<Unfolded>, policy: SyncPolicy, poison: Poison) -> Self {
+        let Opened { connection, lock, last_room_id, journal, .. } = opened;
+        Self {
+            connection,
+            policy,
+            known: Known::new(last_room_id),
+            fold_at: (journal.records > 0).then(Instant::now),
+            journal,
+            unfolded,
+            fold_not_before: None,
+            entry: Vec::new(),
+            wal_bytes: 0,
+            unsynced_since: None,
+            poison,
+            _lock: lock,
+        }
     }
 
     /// Works until it is told to close, or nobody is left to tell it.
     pub fn run(mut self, commands: &Receiver<Command>) {
+        // What the last run left.
+        self.fold_when_due();
         let mut open = true;
         while open {
             let mut group = Vec::new();
@@ -127,41 +142,37 @@ impl Writer {
                 }
                 next = commands.try_recv();
             }
-            self.commit(group, bytes);
+            self.commit(group);
+            self.fold_when_due();
             self.sync_when_due();
         }
         self.finish();
     }
 
-    /// The next command, or none once a sync is due.
+    /// The next command, or none once a fold or a sync is due.
     fn wait(&self, commands: &Receiver<Command>) -> Result<Command, TryRecvError> {
-        let Some(since) = self.unsynced_since else {
+        let fold = self.fold_at.filter(|_| self.poison.get().is_none());
+        let fold = fold.map(|at| self.fold_not_before.map_or(at, |earliest| earliest.max(at)));
+        let sync = self.unsynced_since.map(|since| since + SyncPolicy::INTERVAL);
+        let Some(due) = [fold, sync].into_iter().flatten().min() else {
             return commands.recv().map_err(|_| TryRecvError::Disconnected);
         };
-        let left = SyncPolicy::INTERVAL.saturating_sub(since.elapsed());
+        let left = due.saturating_duration_since(Instant::now());
         commands.recv_timeout(left).map_err(|error| match error {
             RecvTimeoutError::Timeout => TryRecvError::Empty,
             RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
         })
     }
 
-    fn commit(&mut self, group: Vec<Append>, bytes: usize) {
+    fn commit(&mut self, group: Vec<Append>) {
         if group.is_empty() {
             return;
         }
-        let result = match self.poison.get() {
-            Some(why) => Err(unavailable(why)),
-            None => self.write(&group).map_err(|error| self.give_up(&error)),
-        };
         // Whoever asked may have stopped waiting; what is stored stays stored.
-        match result {
-            Ok((answers, rooms)) => {
+        match self.write(&group) {
+            Ok(answers) => {
                 for (append, answer) in group.into_iter().zip(answers) {
                     let _ = append.reply.send(answer);
-                }
-                self.wal_bytes += bytes + rooms * PAGES_PER_ROOM * PAGE_BYTES;
-                if self.wal_bytes >= CHECKPOINT_BYTES {
-                    self.checkpoint();
                 }
             }
             Err(error) => {
@@ -172,35 +183,119 @@ impl Writer {
         }
     }
 
-    /// One transaction. Returns an answer for each append, and how many rooms it changed.
-    fn write(
-        &mut self,
-        group: &[Append],
-    ) -> Result<(Vec<Result<Appended, StoreError>>, usize), rusqlite::Error> {
-        if self.memory.entries > REMEMBERED {
-            self.memory.forget();
+    /// One transaction. Returns an answer for each append.
+    fn write(&mut self, group: &[Append]) -> Result<Vec<Result<Appended, StoreError>>, StoreError> {
+        if let Some(why) = self.poison.get() {
+            return Err(unavailable(why));
         }
-        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let mut answers = Vec::with_capacity(group.len());
-        for append in group {
-            answers.push(match self.memory.append(&self.connection, &append.room, &append.batches) {
-                Ok(appended) => Ok(appended),
-                Err(Fault::Sql(error)) => return Err(error),
-                // Found before anything of that append was written: the other rooms need not suffer for it.
-                Err(fault) => Err(fault.into()),
-            });
+        if self.journal.records >= JOURNAL_RECORDS || self.journal.bytes >= JOURNAL_BYTES {
+            self.fold()?;
         }
-        let rooms = self.memory.write_changed(&self.connection, group)?;
-        self.connection.prepare_cached("COMMIT")?.execute([])?;
-        if rooms > 0 && self.policy == SyncPolicy::Interval {
-            self.unsynced_since.get_or_insert_with(Instant::now);
+        self.known.forget_when_many();
+        self.entry.clear();
+        let mut plans = Vec::with_capacity(group.len());
+        for Append { room, batches, .. } in group {
+            let planned = match self.known.append(&self.connection, &self.unfolded, room, batches) {
+                Ok(planned) => Ok(planned),
+                Err(Fault::Sql(error)) => return Err(self.give_up(&error)),
+                // The other rooms need not suffer for it.
+                Err(fault) => Err(StoreError::from(fault)),
+            };
+            if let Ok(Planned { before, appended, .. }) = &planned {
+                let mut new = stored(batches, &appended.outcomes).peekable();
+                if new.peek().is_some() {
+                    let Position { epoch, seq, .. } = before.position;
+                    journal::encode(&mut self.entry, room, epoch, seq, new);
+                }
+            }
+            plans.push(planned);
         }
-        Ok((answers, rooms))
+        if !self.entry.is_empty() {
+            self.write_entry().map_err(|error| self.give_up(&error))?;
+            self.publish(group, &plans);
+        }
+        Ok(plans.into_iter().map(|planned| planned.map(|planned| planned.appended)).collect())
+    }
+
+    /// The commit: a statement by itself is a transaction.
+    fn write_entry(&mut self) -> Result<(), rusqlite::Error> {
+        let number = self.journal.last + 1;
+        self.connection
+            .prepare_cached("INSERT INTO journal (number, entry, checksum) VALUES (?1, ?2, ?3)")?
+            .execute((number, &self.entry[..], checksum(&[number], &self.entry)))?;
+        self.journal.last = number;
+        self.journal.bytes += self.entry.len();
+        self.wal_bytes += self.entry.len() + PAGES_PER_COMMIT * PAGE_BYTES;
+        let now = Instant::now();
+        self.fold_at.get_or_insert(now + FOLD_AFTER);
+        if self.policy == SyncPolicy::Interval {
+            self.unsynced_since.get_or_insert(now);
+        }
+        Ok(())
+    }
+
+    /// Shows readers what is committed.
+    fn publish(&mut self, group: &[Append], plans: &[Result<Planned, StoreError>]) {
+        let mut records = 0;
+        self.unfolded.change(|rooms| {
+            for (append, planned) in group.iter().zip(plans) {
+                let Ok(Planned { room: id, before, appended }) = planned else { continue };
+                let mut new = stored(&append.batches, &appended.outcomes).peekable();
+                if new.peek().is_none() {
+                    continue;
+                }
+                let room = rooms
+                    .entry(append.room.clone())
+                    .or_insert_with(|| Arc::new(UnfoldedRoom::new(*id, *before)));
+                // A copy is made while a read holds it.
+                let room = Arc::make_mut(room);
+                for new in new {
+                    records += new.records.len();
+                    room.push(new);
+                }
+            }
+        });
+        self.journal.records += records;
+    }
+
+    fn fold_when_due(&mut self) {
+        let Some(at) = self.fold_at.filter(|_| self.poison.get().is_none()) else { return };
+        let is_full = self.journal.records >= FOLD_RECORDS || self.journal.bytes >= FOLD_BYTES;
+        let now = Instant::now();
+        if (is_full || now >= at) && self.fold_not_before.is_none_or(|earliest| now >= earliest) {
+            // An error was logged. What it left in the journal is as durable there.
+            let _ = self.fold();
+        }
+    }
+
+    /// Moves what the journal holds into the tables. Until that succeeds all stays where it is.
+    fn fold(&mut self) -> Result<(), StoreError> {
+        let rooms = self.unfolded.rooms();
+        let run = |connection: &Connection| {
+            connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            fold(connection, &rooms, self.journal.last)?;
+            connection.prepare_cached("COMMIT")?.execute([])
+        };
+        if let Err(error) = run(&self.connection) {
+            let answer = self.give_up(&error);
+            tracing::warn!("the newest records stay in the journal for now: {error}");
+            self.fold_not_before = Some(Instant::now() + FOLD_RETRY);
+            return Err(answer);
+        }
+        self.unfolded.clear();
+        self.wal_bytes += self.journal.bytes + rooms.len() * PAGES_PER_ROOM * PAGE_BYTES;
+        self.journal = Journal { last: self.journal.last, ..Journal::default() };
+        (self.fold_at, self.fold_not_before) = (None, None);
+        // Here, since the journal's pages are free now, and need not be moved.
+        if self.wal_bytes >= CHECKPOINT_BYTES {
+            self.checkpoint();
+        }
+        Ok(())
     }
 
     /// After an error: nothing of the transaction stays, and perhaps nothing is written any more.
     fn give_up(&mut self, error: &rusqlite::Error) -> StoreError {
-        self.memory.forget();
+        self.known.forget();
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
@@ -288,6 +383,10 @@ impl Writer {
         if self.poison.get().is_some() {
             return;
         }
+        if self.fold_at.is_some() {
+            // What it leaves in the journal is folded at the next start.
+            let _ = self.fold();
+        }
         if self.policy == SyncPolicy::Interval {
             self.sync("UPDATE meta SET value = 1 WHERE key = 'vouched'");
         }
@@ -297,120 +396,6 @@ impl Writer {
                 tracing::warn!("the write-ahead log stays as it is, and is read at the next start: {error}");
             }
         }
-    }
-}
-
-impl Memory {
-    fn forget(&mut self) {
-        self.rooms.clear();
-        self.entries = 0;
-    }
-
-    /// Adds the records to the transaction. The rows of room and clients follow in [`Memory::write_changed`].
-    fn append(
-        &mut self,
-        connection: &Connection,
-        name: &RoomId,
-        batches: &[Batch],
-    ) -> Result<Appended, Fault> {
-        if !self.rooms.contains_key(name) {
-            let room = match log::room(connection, name)? {
-                Some(RoomRow { id, epoch, head }) => Room::new(id, epoch, head),
-                None => {
-                    self.last_room_id += 1;
-                    Room::new(self.last_room_id, Epoch::from_random(random::u64()), Head::EMPTY)
-                }
-            };
-            self.rooms.insert(name.clone(), room);
-            self.entries += 1;
-        }
-        let room =
-            self.rooms.get_mut(name).ok_or_else(|| Fault::Damaged(format!("room {name} was forgotten")))?;
-        // All that may be found damaged is read before the first write.
-        for batch in batches.iter().filter(|batch| !batch.author.is_anonymous()) {
-            if !room.authors.contains_key(&batch.author) {
-                room.authors.insert(batch.author, log::latest(connection, room.id, batch.author)?);
-                self.entries += 1;
-            }
-        }
-        let before = room.head.position;
-        let mut insert = connection
-            .prepare_cached("INSERT INTO records (room, seq, record, checksum) VALUES (?1, ?2, ?3, ?4)")?;
-        let outcomes = batches.iter().map(|batch| room.append(&mut insert, batch)).collect::<Result<_, _>>();
-        // Not by `?`: damage that shows only now is the whole transaction's.
-        let outcomes = outcomes.map_err(Fault::Sql)?;
-        let epoch = room.head.position.epoch;
-        Ok(Appended { epoch, before: Position { epoch, ..before }, bytes: room.head.bytes, outcomes })
-    }
-
-    /// Writes the rows of rooms and clients that the group's appends changed. Returns how many rooms.
-    fn write_changed(&mut self, connection: &Connection, group: &[Append]) -> Result<usize, rusqlite::Error> {
-        let mut write_room = connection.prepare_cached(
-            "INSERT INTO rooms (name, id, epoch, head, bytes, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (name) DO UPDATE
-             SET head = excluded.head, bytes = excluded.bytes, checksum = excluded.checksum",
-        )?;
-        let mut write_client = connection.prepare_cached(
-            "INSERT OR REPLACE INTO clients (room, client, first_n, last_n, last_seq, checksum)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?;
-        let mut rooms = 0;
-        for Append { room: name, .. } in group {
-            let Some(room) = self.rooms.get_mut(name).filter(|room| room.changed) else { continue };
-            let (id, head) = (room.id, room.head.position.seq.get().cast_signed());
-            let (epoch, bytes) = (room.epoch.get().cast_signed(), room.head.bytes.cast_signed());
-            let sum = room_checksum(name.as_str(), id, head, bytes);
-            write_room.execute((name.as_str(), id, epoch, head, bytes, sum))?;
-            for author in room.changed_authors.drain(..) {
-                let Some(Some(latest)) = room.authors.get(&author) else { continue };
-                let client = author.get().cast_signed();
-                let LatestBatch { first_n, last_n, last_seq } = *latest;
-                let [first_n, last_n, last_seq] = [first_n, last_n, last_seq.get()].map(u64::cast_signed);
-                let sum = client_checksum(id, client, [first_n, last_n, last_seq]);
-                write_client.execute((id, client, first_n, last_n, last_seq, sum))?;
-            }
-            room.changed = false;
-            rooms += 1;
-        }
-        Ok(rooms)
-    }
-}
-
-impl Room {
-    fn new(id: i64, epoch: Epoch, head: Head) -> Self {
-        Self { id, epoch, head, authors: HashMap::new(), changed: false, changed_authors: Vec::new() }
-    }
-
-    fn append(
-        &mut self,
-        insert: &mut CachedStatement<'_>,
-        batch: &Batch,
-    ) -> Result<Result<Stored, Gap>, rusqlite::Error> {
-        let latest = self.authors.get(&batch.author).copied().flatten();
-        let skip = match plan(batch, latest) {
-            Plan::Store { skip } => skip,
-            Plan::Known(stored) => return Ok(Ok(stored)),
-            Plan::Refuse(gap) => return Ok(Err(gap)),
-        };
-        let (stored, kept) = place(batch, skip, latest, self.head.position.seq);
-        let mut seq = self.head.position.seq;
-        for record in &batch.records[skip..] {
-            seq = seq.next();
-            let number = seq.get().cast_signed();
-            insert.execute((self.id, number, &record[..], checksum(&[self.id, number], record)))?;
-            self.head.bytes += record.len() as u64;
-        }
-        let identity = batch.records.last().map_or(Identity::NONE, |record| identity_of(record));
-        self.head.position = Position { epoch: self.epoch, seq, identity };
-        self.changed = true;
-        if !batch.author.is_anonymous() {
-            self.authors.insert(batch.author, Some(kept));
-            // Pushed once for each run of batches by one author; a row too many costs less than looking for it.
-            if self.changed_authors.last() != Some(&batch.author) {
-                self.changed_authors.push(batch.author);
-            }
-        }
-        Ok(Ok(stored))
     }
 }
 

@@ -143,10 +143,10 @@ fn a_folder_that_is_a_file_is_named() {
 async fn a_newer_file_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     EmbeddedStore::open(folder.path(), SyncPolicy::Always).unwrap().close().await;
-    Connection::open(database(folder.path())).unwrap().pragma_update(None, "user_version", 2).unwrap();
+    Connection::open(database(folder.path())).unwrap().pragma_update(None, "user_version", 3).unwrap();
     let before = fs::read(database(folder.path())).unwrap();
     let error = refused(folder.path());
-    assert!(matches!(error, OpenError::Newer { found: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 3, .. }), "{error}");
     assert!(error.to_string().contains("newer version"), "{error}");
     assert_eq!(fs::read(database(folder.path())).unwrap(), before);
 }
