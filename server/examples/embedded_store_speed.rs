@@ -1,6 +1,6 @@
-//! Measures the embedded store: `cargo run --release --example embedded_store_speed -- FOLDER`.
+//! Measures the embedded store: `cargo run --release --example embedded_store_speed -- FOLDER [steady]`.
 //!
-//! FOLDER has to be new, on the disk that is of interest. Each append is one record of about 64 bytes. First at a
+//! FOLDER has to be new, on the disk that is of interest; `steady` leaves out all but the steady rates. Each append is one record of about 64 bytes. First at a
 //! steady rate, as people draw; then as fast as answers allow, to one of 100 rooms, by an author of its own: "at
 //! once" is how many appends wait for their answer at the same time. CPU is of the whole process, and of the
 //! writer's thread alone.
@@ -26,6 +26,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let store = Arc::new(EmbeddedStore::open(&folder, policy)?);
         for (rooms, people, rate) in [(1, 1, 55), (50, 8, 30)] {
             steady(&store, policy, rooms, people, rate).await?;
+        }
+        if std::env::args().nth(2).is_some() {
+            store.close().await;
+            continue;
         }
         for at_once in [1, 10, 100, 1000] {
             measure(&store, policy, at_once).await?;

@@ -49,7 +49,6 @@ mod fold;
 mod journal;
 mod known;
 mod log;
-mod pack;
 mod reader;
 mod schema;
 mod unfolded;

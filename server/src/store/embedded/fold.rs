@@ -1,7 +1,6 @@
 //! Folding: what the journal holds moves into the tables.
 //!
-//! The tables then have a row for each room and each author that drew, however many commits there were, and rows
-//! of many records each.
+//! A room's row is written once for all of its commits since the last fold, and so is an author's.
 
 use std::sync::Arc;
 
@@ -10,8 +9,7 @@ use inkrelay_protocol::{Epoch, Position};
 use rusqlite::Connection;
 
 use super::journal::{self, New, Section};
-use super::log::{self, Fault, checksum, client_checksum, records_checksum, room_checksum};
-use super::pack;
+use super::log::{self, Fault, checksum, client_checksum, room_checksum};
 use super::unfolded::{Rooms, UnfoldedRoom};
 use crate::store::{Head, LatestBatch};
 
@@ -29,9 +27,8 @@ pub(super) struct Journal {
 /// Writes all of these rooms' records into the tables, and empties the journal. `last` is the number of its last
 /// entry. In a transaction of the caller's.
 pub(super) fn fold(connection: &Connection, rooms: &Rooms, last: i64) -> Result<(), rusqlite::Error> {
-    let mut write_records = connection.prepare_cached(
-        "INSERT INTO records (room, seq, record, checksum, count) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?;
+    let mut write_record = connection
+        .prepare_cached("INSERT INTO records (room, seq, record, checksum) VALUES (?1, ?2, ?3, ?4)")?;
     let mut write_room = connection.prepare_cached(
         "INSERT INTO rooms (name, id, epoch, head, bytes, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (name) DO UPDATE
@@ -47,15 +44,11 @@ pub(super) fn fold(connection: &Connection, rooms: &Rooms, last: i64) -> Result<
     let mut rooms: Vec<_> = rooms.iter().collect();
     // In the tables' order, which touches each page once.
     rooms.sort_unstable_by_key(|(_, room)| room.id);
-    let mut space = Vec::new();
     for (name, room) in rooms {
         let UnfoldedRoom { id, head, records, authors } = &**room;
-        let (mut seq, mut rest) = (room.base(), &records[..]);
-        while let Some(row) = pack::next(&mut rest) {
-            seq = seq.plus(row.len());
-            let last = seq.get().cast_signed();
-            let (count, bytes) = pack::pack(row, &mut space);
-            write_records.execute((id, last, bytes, records_checksum(*id, last, count, bytes), count))?;
+        let first = room.base().next().get().cast_signed();
+        for (seq, record) in (first..).zip(records) {
+            write_record.execute((id, seq, &record[..], checksum(&[*id, seq], record)))?;
         }
         let (position, bytes) = (head.position, head.bytes.cast_signed());
         let (epoch, last) = (position.epoch.get().cast_signed(), position.seq.get().cast_signed());

@@ -120,11 +120,10 @@ fn some(reader: &mut Reader<'_>) -> Result<u32, Malformed> {
     }
 }
 
-/// Binary out of `whole`, which the reader reads, without a copy.
-pub(super) fn binary(reader: &mut Reader<'_>, whole: &Bytes) -> Result<Bytes, Malformed> {
+fn binary(reader: &mut Reader<'_>, entry: &Bytes) -> Result<Bytes, Malformed> {
     match reader.token()? {
         Token::Bin([]) => Ok(Bytes::new()),
-        Token::Bin(bytes) => Ok(whole.slice_ref(bytes)),
+        Token::Bin(bytes) => Ok(entry.slice_ref(bytes)),
         _ => Err(Malformed("a record is no binary")),
     }
 }

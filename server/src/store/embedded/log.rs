@@ -7,9 +7,8 @@
 
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Position, RoomId, Seq};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::pack;
 use super::unfolded::{Stretch, UnfoldedRoom};
 use crate::store::{Chunk, Head, LatestBatch, ReadLimit, StoreError, identity_of};
 
@@ -64,14 +63,6 @@ pub(super) fn checksum(numbers: &[i64], bytes: &[u8]) -> i64 {
     hasher.finalize().into()
 }
 
-/// Of a row of `records`.
-pub(super) fn records_checksum(room: i64, seq: i64, count: Option<i64>, bytes: &[u8]) -> i64 {
-    match count {
-        None => checksum(&[room, seq], bytes),
-        Some(count) => checksum(&[room, seq, count], bytes),
-    }
-}
-
 /// Of a row of `rooms`. The epoch is left out: one that changed by itself does what a changed epoch has to do.
 pub(super) fn room_checksum(name: &str, id: i64, head: i64, bytes: i64) -> i64 {
     checksum(&[id, head, bytes], name.as_bytes())
@@ -83,12 +74,12 @@ pub(super) fn client_checksum(room: i64, client: i64, latest: [i64; 3]) -> i64 {
     checksum(&[room, client, first_n, last_n, last_seq], &[])
 }
 
-/// Looks at the structure of the two tables in which a row that vanished would not be missed.
+/// Looks at the structure of the tables in which a row that vanished would not be missed.
 ///
 /// A page that counts its rows wrongly hides some. Among records that shows as a missing number; a client that
-/// is hidden would be one that never drew, and a room one that nobody drew in.
+/// is hidden would be one that never drew, a room one that nobody drew in, and the journal's last entry no entry.
 pub(super) fn check_structure(connection: &Connection) -> Result<(), Fault> {
-    for table in ["rooms", "clients"] {
+    for table in ["rooms", "clients", "journal"] {
         let verdict: String =
             connection.query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))?;
         if verdict != "ok" {
@@ -161,27 +152,24 @@ pub(super) fn room(connection: &Connection, room: &RoomId) -> Result<Option<Room
     let damaged = |what| Fault::Damaged(format!("room {room}: {what}"));
     let Some(mut found) = row(connection, room)? else { return Ok(None) };
     let mut statement = connection.prepare_cached(
-        "SELECT seq, record, checksum, count FROM records WHERE room = ?1 ORDER BY seq DESC LIMIT 1",
+        "SELECT seq, record, checksum FROM records WHERE room = ?1 ORDER BY seq DESC LIMIT 1",
     )?;
-    let last = statement.query_row([found.id], |row| Ok((row.get::<_, i64>(0)?, records_of(found.id, row)?)));
-    let Some((seq, records)) = last.optional()? else {
+    let last = statement.query_row([found.id], |row| {
+        let (seq, record) = (row.get(0)?, row.get_ref(1)?.as_blob()?);
+        let is_whole = row.get::<_, i64>(2)? == checksum(&[found.id, seq], record);
+        Ok((seq, is_whole, identity_of(record)))
+    });
+    let Some((seq, is_whole, identity)) = last.optional()? else {
         return Err(damaged("its records are missing"));
     };
     if seq.cast_unsigned() != found.head.position.seq.get() {
         return Err(damaged("its last record is not the one at its head"));
     }
-    let Some(last) = records.as_ref().and_then(|records| records.last()) else {
+    if !is_whole {
         return Err(damaged("its last record is not as it was written"));
-    };
-    found.head.position.identity = identity_of(last);
+    }
+    found.head.position.identity = identity;
     Ok(Some(found))
-}
-
-/// The records of a row of `seq`, `record`, `checksum` and `count`; `None` when it is not as it was written.
-fn records_of(room: i64, row: &Row<'_>) -> Result<Option<Vec<Bytes>>, rusqlite::Error> {
-    let (seq, bytes, count) = (row.get(0)?, row.get_ref(1)?.as_blob()?, row.get(3)?);
-    let is_whole = row.get::<_, i64>(2)? == records_checksum(room, seq, count, bytes);
-    Ok(is_whole.then(|| pack::unpack(count, bytes)).flatten())
 }
 
 /// The author's latest batch.
@@ -231,28 +219,24 @@ pub(super) fn read(
     let mut next = from.max(Seq::START.next());
     let mut stretch = Stretch::new(limit);
     let mut statement = transaction.prepare_cached(
-        "SELECT seq, record, checksum, count FROM records WHERE room = ?1 AND seq >= ?2 ORDER BY seq",
+        "SELECT seq, record, checksum FROM records WHERE room = ?1 AND seq >= ?2 ORDER BY seq",
     )?;
     let mut rows = statement.query((id, next.get().cast_signed()))?;
-    let mut is_first = true;
     while next <= end && !stretch.is_full {
-        let found = rows.next()?.map(|row| Ok::<_, Fault>((row.get::<_, i64>(0)?, records_of(id, row)?)));
-        let wanted = found.transpose()?.and_then(|(last, records)| {
-            let records = records?;
-            let before = last.cast_unsigned().checked_sub(records.len() as u64)?;
-            // The first row may begin before what is asked for.
-            let skip = (next.get() - 1).checked_sub(before).filter(|skip| is_first || *skip == 0)?;
-            records.get(usize::try_from(skip).ok()?..).map(<[Bytes]>::to_vec)
+        let found = rows.next()?;
+        let whole = found.map(|found| -> Result<_, rusqlite::Error> {
+            let (seq, record): (i64, _) = (found.get(0)?, found.get_ref(1)?.as_blob()?);
+            let is_whole = found.get::<_, i64>(2)? == checksum(&[id, seq], record);
+            Ok((is_whole && seq.cast_unsigned() == next.get()).then_some(record))
         });
-        let Some(wanted) = wanted else {
+        let Some(record) = whole.transpose()?.flatten() else {
             return Err(damaged(format!("record {next} is missing or not as it was written")));
         };
-        stretch.extend(&wanted);
-        next = next.plus(wanted.len());
-        is_first = false;
+        stretch.push(Bytes::copy_from_slice(record));
+        next = next.next();
     }
-    if let Some(newest) = newest.filter(|_| next > end && !stretch.is_full) {
-        stretch.extend(newest.after(next.previous()).unwrap_or_default());
+    if let Some(newest) = newest.filter(|_| !stretch.is_full) {
+        stretch.extend(newest.after(end).unwrap_or_default());
     }
     Ok(Chunk { head, records: stretch.records })
 }

@@ -41,15 +41,14 @@ const SCHEMA: &str = "
         PRIMARY KEY (room, client)
     ) STRICT, WITHOUT ROWID;";
 
-/// What version 2 added: the journal, and rows of several records.
+/// What version 2 added: the journal.
 const SCHEMA_2: &str = "
     CREATE TABLE journal (
         number INTEGER PRIMARY KEY,
         entry BLOB NOT NULL,
         checksum INTEGER NOT NULL
     ) STRICT;
-    INSERT INTO meta (key, value) VALUES ('folded', 0);
-    ALTER TABLE records ADD COLUMN count INTEGER;";
+    INSERT INTO meta (key, value) VALUES ('folded', 0);";
 
 /// Before anything is written: a file that is not ours stays as it is.
 pub(super) fn check_owner(connection: &Connection) -> Result<(), Fault> {

@@ -102,7 +102,7 @@ pub(super) struct Stretch {
     limit: ReadLimit,
     bytes: usize,
     pub records: Vec<Bytes>,
-    /// Whether a record more was there and did not fit, or none would.
+    /// Whether no further record fits.
     pub is_full: bool,
 }
 
@@ -111,17 +111,23 @@ impl Stretch {
         Self { limit, bytes: 0, records: Vec::new(), is_full: false }
     }
 
+    /// Adds the next record if it fits.
+    pub fn push(&mut self, record: Bytes) {
+        self.bytes += record.len();
+        let fits = self.records.is_empty() || self.bytes <= self.limit.bytes;
+        if fits {
+            self.records.push(record);
+        }
+        self.is_full = !fits || self.records.len() >= self.limit.records;
+    }
+
     /// Adds the next records, as many as fit.
     pub fn extend(&mut self, records: &[Bytes]) {
         for record in records {
-            self.bytes += record.len();
-            let is_first = self.records.is_empty();
-            self.is_full |= !is_first && self.bytes > self.limit.bytes;
             if self.is_full {
                 return;
             }
-            self.records.push(record.clone());
-            self.is_full = self.records.len() >= self.limit.records;
+            self.push(record.clone());
         }
     }
 }
