@@ -3,9 +3,11 @@
 mod child;
 mod crash;
 mod damage;
+mod journal;
 mod open;
 mod roles;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use inkrelay_protocol::RoomId;
@@ -39,6 +41,10 @@ fn open_new(policy: SyncPolicy) -> (Arc<dyn Store>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(folder.path(), policy).unwrap();
     (Arc::new(store), folder)
+}
+
+fn database(folder: &Path) -> PathBuf {
+    folder.join("inkrelay.sqlite3")
 }
 
 fn the_room() -> RoomId {

@@ -112,7 +112,7 @@ fn named(name: &str) -> RoomId {
     name.parse().unwrap()
 }
 
-fn seq(number: u64) -> Seq {
+pub fn seq(number: u64) -> Seq {
     Seq::new(number).unwrap()
 }
 
@@ -130,14 +130,14 @@ fn numbers(records: &[Bytes]) -> Vec<(u64, u64)> {
     records.iter().map(|record| identity(record)).map(|id| (id.author.get(), id.n)).collect()
 }
 
-async fn append(store: &dyn Store, room: &RoomId, batches: &[Batch]) -> Appended {
+pub async fn append(store: &dyn Store, room: &RoomId, batches: &[Batch]) -> Appended {
     let appended = store.append(room, batches).await.expect("a working store appends");
     assert_eq!(appended.outcomes.len(), batches.len(), "an outcome for each batch");
     assert_eq!(appended.before.epoch, appended.epoch, "before is of the epoch that the records are in");
     appended
 }
 
-async fn read(store: &dyn Store, room: &RoomId, from: u64, limit: ReadLimit) -> Chunk {
+pub async fn read(store: &dyn Store, room: &RoomId, from: u64, limit: ReadLimit) -> Chunk {
     store.read(room, seq(from), limit).await.expect("a working store reads")
 }
 
@@ -145,7 +145,7 @@ pub async fn head(store: &dyn Store, room: &RoomId) -> Head {
     store.head(room).await.expect("a working store tells its head")
 }
 
-fn stored(new: usize, first_seq: Option<u64>, last_n: u64, last_seq: u64) -> Result<Stored, Gap> {
+pub fn stored(new: usize, first_seq: Option<u64>, last_n: u64, last_seq: u64) -> Result<Stored, Gap> {
     Ok(Stored { new, first_seq: first_seq.map(seq), last_n, last_seq: seq(last_seq) })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use inkrelay_protocol::{Epoch, Position};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::journal::{self, New, Section};
 use super::log::{self, Fault, checksum, client_checksum, room_checksum};
@@ -68,7 +68,10 @@ pub(super) fn fold(connection: &Connection, rooms: &Rooms, last: i64) -> Result<
 /// Reads what the last run left in the journal. `last_room_id` is the largest number that a room has, and goes up
 /// with the rooms that the journal begins.
 pub(super) fn replay(connection: &Connection, last_room_id: &mut i64) -> Result<(Journal, Rooms), Fault> {
-    let folded = connection.query_row("SELECT value FROM meta WHERE key = 'folded'", [], |row| row.get(0))?;
+    let folded = connection.query_row("SELECT value FROM meta WHERE key = 'folded'", [], |row| row.get(0));
+    let Some(folded) = folded.optional()? else {
+        return Err(Fault::Damaged("it does not say how much of the journal is folded".to_owned()));
+    };
     let (mut journal, mut rooms) = (Journal { last: folded, ..Journal::default() }, Rooms::new());
     let mut statement = connection.prepare("SELECT number, entry, checksum FROM journal ORDER BY number")?;
     let mut rows = statement.query([])?;

@@ -25,8 +25,8 @@ fn folder() -> TempDir {
 }
 
 /// What a folder looked like when the power went.
-struct Image {
-    database: Vec<u8>,
+pub struct Image {
+    pub database: Vec<u8>,
     wal: Vec<u8>,
 }
 
@@ -39,13 +39,18 @@ impl Image {
             store_one(&store, &the_room(), batch(author(1), turn * RECORDS_PER_BATCH + 1, RECORDS_PER_BATCH))
                 .await;
         }
-        let (database, wal) = paths(folder.path());
-        let image = Self { database: fs::read(database).unwrap(), wal: fs::read(wal).unwrap() };
+        let image = Self::of(folder.path());
         store.close().await;
         image
     }
 
-    fn restore(&self, folder: &Path) {
+    /// As it is; without a write-ahead log where there is none.
+    pub fn of(folder: &Path) -> Self {
+        let (database, wal) = paths(folder);
+        Self { database: fs::read(database).unwrap(), wal: fs::read(wal).unwrap_or_default() }
+    }
+
+    pub fn restore(&self, folder: &Path) {
         let (database, wal) = paths(folder);
         fs::write(database, &self.database).unwrap();
         fs::write(wal, &self.wal).unwrap();
@@ -157,26 +162,30 @@ async fn closed_store() -> (TempDir, Vec<(RoomId, Vec<Bytes>)>) {
 #[tokio::test]
 async fn a_flipped_bit_is_told_or_does_no_harm() {
     let (folder, logs) = closed_store().await;
-    let (database, wal) = paths(folder.path());
+    assert_flipped_bits_are_told(folder.path(), &logs, 127).await;
+}
+
+/// Flips one bit of every so many bytes, each by itself, in a database that holds these logs and has no
+/// write-ahead log.
+pub async fn assert_flipped_bits_are_told(folder: &Path, logs: &[(RoomId, Vec<Bytes>)], stride: usize) {
+    let (database, wal) = paths(folder);
     let image = fs::read(&database).unwrap();
-    const STRIDE: usize = 127;
-    let seed = random::u64();
-    println!("offset {} of every {STRIDE}", seed % STRIDE as u64);
+    let offset = random::u64() as usize % stride;
+    println!("offset {offset} of every {stride}");
     let header = 0..100;
-    let pages =
-        (0..image.len()).filter(|at| at % PAGE < 12 || at % STRIDE == (seed % STRIDE as u64) as usize);
+    let pages = (0..image.len()).filter(|at| at % PAGE < 12 || at % stride == offset);
     let (mut told, mut harmless) = (0, 0);
     for at in header.chain(pages) {
         let mut flipped = image.clone();
         flipped[at] ^= 1 << (at / 7 % 8);
         fs::write(&database, &flipped).unwrap();
         let _ = fs::remove_file(&wal);
-        let Ok(store) = EmbeddedStore::open(folder.path(), SyncPolicy::Always) else {
+        let Ok(store) = EmbeddedStore::open(folder, SyncPolicy::Always) else {
             told += 1;
             continue;
         };
         let mut is_told = false;
-        for (room, log) in &logs {
+        for (room, log) in logs {
             match store.read(room, Seq::START, ALL).await {
                 Ok(chunk) => assert!(chunk.records == *log, "byte {at}: {room} is not what it was"),
                 Err(StoreError::Unavailable(_)) => is_told = true,

@@ -11,15 +11,11 @@ use inkrelay_server::store::{Batch, EmbeddedStore, OpenError, ReadLimit, Store, 
 use rusqlite::Connection;
 
 use super::child::Running;
-use super::the_room;
+use super::{database, the_room};
 use crate::store_contract::{ALL, author, batch, read_all, store_one};
 
 fn refused(folder: &Path) -> OpenError {
     EmbeddedStore::open(folder, SyncPolicy::Always).err().expect("it does not open")
-}
-
-fn database(folder: &Path) -> std::path::PathBuf {
-    folder.join("inkrelay.sqlite3")
 }
 
 #[tokio::test]
@@ -98,7 +94,7 @@ async fn reading_and_refusing_leave_no_trace_in_the_file() {
     }
     store.close().await;
     let file = Connection::open(database(folder.path())).unwrap();
-    for table in ["rooms", "records", "clients"] {
+    for table in ["rooms", "records", "clients", "journal"] {
         let rows: i64 =
             file.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 0, "{table}");

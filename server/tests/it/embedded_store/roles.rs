@@ -10,7 +10,7 @@ use inkrelay_protocol::{Identity, Record, RoomId, Seq};
 use inkrelay_server::store::{Batch, EmbeddedStore, OpenError, Store, StoreError, SyncPolicy};
 
 use super::child::say;
-use super::the_room;
+use super::{journal, the_room};
 use crate::store_contract::{author, batch, read_all};
 
 /// Authors that draw at the same time.
@@ -19,6 +19,7 @@ pub const AUTHORS: u64 = 4;
 pub async fn play(role: &str, folder: &Path, policy: SyncPolicy) {
     match role {
         "append" => append_without_end(folder, policy).await,
+        "unfolded" => leave_unfolded(folder, policy).await,
         "hold" => hold(folder, policy),
         "full_disk" => full_disk(folder).await,
         "read_only_disk" => read_only_disk(folder),
@@ -47,6 +48,20 @@ async fn append_without_end(folder: &Path, policy: SyncPolicy) {
         });
     }
     tasks.join_all().await;
+}
+
+/// Leaves one batch in the tables and more in the journal, and is killed.
+async fn leave_unfolded(folder: &Path, policy: SyncPolicy) {
+    let store = EmbeddedStore::open(folder, policy).unwrap();
+    store.append(&the_room(), &[journal::folded_batch()]).await.unwrap();
+    store.close().await;
+    drop(store);
+    let store = EmbeddedStore::open(folder, policy).unwrap();
+    for (room, batches) in journal::unfolded_batches() {
+        store.append(&room, &batches).await.unwrap();
+    }
+    say("acked");
+    std::future::pending().await
 }
 
 /// Opens the store and keeps it until the parent lets go.
