@@ -10,13 +10,23 @@
 //! of as long as the sync itself took) may be lost, always the newest ones. The store cannot know afterwards
 //! whether any were. So after a run that did not end in order every room has a new epoch.
 //!
+//! # The journal
+//!
+//! A commit writes one row: all that it stored, in every room, is an entry of the journal. Rows of their own for
+//! each room, record and author would touch a page of 4 KiB each. About once a second, or when 2,048 records or a
+//! MiB have come together, the writer *folds*: one transaction moves what the journal holds into the tables and
+//! empties it. Until then it is kept in memory too, where a read looks first. What a crash leaves in the journal
+//! is folded at the next start. When the disk is too full to fold, appends go on until the journal has four times
+//! as much, and are refused then.
+//!
 //! # Damage
 //!
 //! What a crash left half written is the end of SQLite's write-ahead log: it was never acknowledged, and is cut
 //! off when the file is opened. Everything else that is not as it was written is an error. Every row has a
 //! checksum of its own, and records that should be there and are not make a read fail, never shorter. Opening
-//! looks at what would otherwise be missed by nobody: the rows of all rooms and clients, and the structure of
-//! these two tables (less than a second for a million rows). Records are looked at when they are read. `PRAGMA integrity_check` looks at everything.
+//! looks at what would otherwise be missed by nobody: the rows of all rooms and clients, the journal, whose entries
+//! are numbered, and the structure of these tables (less than a second for a million rows). Records are looked at
+//! when they are read. `PRAGMA integrity_check` looks at everything.
 //!
 //! Where the write-ahead log was damaged before its end, what followed is lost: that is logged, and every room
 //! has a new epoch. Not to be told from a crash are damage to the last page in that log, and a file that was
@@ -34,13 +44,17 @@
 //!
 //! | table | a row is | columns |
 //! |---|---|---|
-//! | `meta` | a fact about the file | `key`, `value`: `secret` (32 bytes: keep them to yourself), `vouched` (1 unless the last run could not say that it lost nothing), `syncs` (counts those of `Interval`) |
+//! | `meta` | a fact about the file | `key`, `value`: `secret` (32 bytes: keep them to yourself), `vouched` (1 unless the last run could not say that it lost nothing), `syncs` (counts those of `Interval`), `folded` (the number of the last entry that is folded) |
+//! | `journal` | a commit that is not folded | `number`; `entry`: MessagePack, `[room, epoch, before, [[author, first n, [record, …]], …]]` for each append, with nil for the epoch but for a room's first records; `checksum` |
 //! | `rooms` | a room with records | `name`; `id`: what the other tables call it; `epoch`; `head`: the last record's `seq`; `bytes` of all records; `checksum` |
 //! | `records` | a record | `room`, `seq`, `record`: its bytes as they go over the wire; `checksum` |
 //! | `clients` | an author's latest batch in a room | `room`, `client`, `first_n`, `last_n`, `last_seq`; `checksum` |
 //!
-//! Records are clustered by room and number, so a log is read in one sweep. (Rows with a single number as their
-//! key were 5 % faster to append, but a puzzle to read.)
+//! A file without the journal, of version 1, gets one when it is opened; the server before it does not open it
+//! then. The newest second of what was drawn may stand in the journal only, also in a copy.
+//!
+//! Records are clustered by room and number, so a log is read in one sweep. (Rows of several records saved 5 % of
+//! the writer's CPU, and were a puzzle to read.)
 //!
 //! Memory-mapped reading stays off: there, a disk that fails ends the process instead of one read.
 

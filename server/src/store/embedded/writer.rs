@@ -7,16 +7,19 @@
 mod disk;
 #[cfg(test)]
 mod full;
+mod gather;
 
 use std::fs::File;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use inkrelay_protocol::{Position, RoomId};
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use self::gather::Gather;
 use super::SyncPolicy;
 use super::file::Opened;
 use super::fold::{Journal, fold};
@@ -83,6 +86,7 @@ pub(super) struct Writer {
     fold_not_before: Option<Instant>,
     /// The bytes of the entry that is being written; kept for their allocation.
     entry: Vec<u8>,
+    gather: Gather,
     /// Bytes that the write-ahead log has grown by since the last checkpoint, estimated.
     wal_bytes: usize,
     /// When the first commit was made that is not synced; only under [`SyncPolicy::Interval`].
@@ -104,6 +108,7 @@ impl Writer {
             unfolded,
             fold_not_before: None,
             entry: Vec::new(),
+            gather: Gather::default(),
             wal_bytes: 0,
             unsynced_since: None,
             poison,
@@ -139,6 +144,9 @@ impl Writer {
                         open = false;
                         break;
                     }
+                    Err(TryRecvError::Empty) if self.gather.waits(group.len(), Instant::now()) => {
+                        thread::sleep(gather::SLICE);
+                    }
                     Err(TryRecvError::Empty) => break,
                 }
                 if group.len() >= GROUP_APPENDS || bytes >= GROUP_BYTES {
@@ -172,6 +180,7 @@ impl Writer {
         if group.is_empty() {
             return;
         }
+        self.gather.begin(group.len(), Instant::now());
         // Whoever asked may have stopped waiting; what is stored stays stored.
         match self.write(&group) {
             Ok(answers) => {
@@ -286,6 +295,7 @@ impl Writer {
             self.fold_not_before = Some(Instant::now() + FOLD_RETRY);
             return Err(answer);
         }
+        // That it is not synced yet matters to nobody: until it is, the journal is there instead.
         self.unfolded.clear();
         self.wal_bytes += self.journal.bytes + rooms.len() * PAGES_PER_ROOM * PAGE_BYTES;
         self.journal = Journal { last: self.journal.last, ..Journal::default() };
