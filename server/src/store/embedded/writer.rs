@@ -89,6 +89,8 @@ pub(super) struct Writer {
     gather: Gather,
     /// Bytes that the write-ahead log has grown by since the last checkpoint, estimated.
     wal_bytes: usize,
+    /// Whether it has grown enough, and the journal was folded.
+    checkpoint_is_due: bool,
     /// When the first commit was made that is not synced; only under [`SyncPolicy::Interval`].
     unsynced_since: Option<Instant>,
     poison: Poison,
@@ -110,6 +112,7 @@ impl Writer {
             entry: Vec::new(),
             gather: Gather::default(),
             wal_bytes: 0,
+            checkpoint_is_due: false,
             unsynced_since: None,
             poison,
             _lock: lock,
@@ -155,7 +158,12 @@ impl Writer {
                 next = commands.try_recv();
             }
             self.commit(group);
-            self.fold_when_due();
+            // Not both in one turn: appends wait meanwhile.
+            if self.checkpoint_is_due && self.poison.get().is_none() {
+                self.checkpoint();
+            } else {
+                self.fold_when_due();
+            }
             self.sync_when_due();
         }
         self.finish();
@@ -300,10 +308,8 @@ impl Writer {
         self.wal_bytes += self.journal.bytes + rooms.len() * PAGES_PER_ROOM * PAGE_BYTES;
         self.journal = Journal { last: self.journal.last, ..Journal::default() };
         (self.fold_at, self.fold_not_before) = (None, None);
-        // Here, since the journal's pages are free now, and need not be moved.
-        if self.wal_bytes >= CHECKPOINT_BYTES {
-            self.checkpoint();
-        }
+        // Soon, since the journal's pages are free now, and need not be moved.
+        self.checkpoint_is_due = self.wal_bytes >= CHECKPOINT_BYTES;
         Ok(())
     }
 
