@@ -44,11 +44,14 @@ pub enum NotStored {
 /// A batch that is stored, and the head after it.
 pub type Answer = Result<(Stored, Position), NotStored>;
 
+/// Hears what became of a batch, on the room's own task: it returns at once and never blocks.
+pub type Reply = Box<dyn FnOnce(Answer) + Send>;
+
 /// A batch that waits for the store.
 pub struct Waiting {
     pub batch: Batch,
     pub bytes: usize,
-    pub reply: oneshot::Sender<Answer>,
+    pub reply: Reply,
 }
 
 /// What waits, and whether somebody is at work on it.
@@ -98,10 +101,31 @@ impl Appends {
 }
 
 impl Room {
-    /// Gives a batch to the store, together with whatever else waits. What the receiver yields is the answer;
-    /// whoever gives up on it before learns nothing, and the batch may be stored all the same.
-    pub fn append(self: &Arc<Self>, batch: Batch) -> oneshot::Receiver<Answer> {
-        let (reply, answer) = oneshot::channel();
+    /// Gives a batch to the store, together with whatever else waits, and waits for the answer as long as every batch
+    /// is answered in. Whoever gives up before learns nothing, and the batch may be stored all the same.
+    ///
+    /// # Errors
+    /// Why the batch is not, or may not be, stored.
+    pub fn append_and_wait(self: &Arc<Self>, batch: Batch) -> impl Future<Output = Answer> + use<> {
+        let (sender, answer) = oneshot::channel();
+        // Whoever asked may be gone; then nobody needs the answer.
+        self.append(
+            batch,
+            Box::new(|answer| {
+                let _ = sender.send(answer);
+            }),
+        );
+        async {
+            match tokio::time::timeout(ANSWER_TIME, answer).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_)) | Err(_) => Err(NotStored::Unknown),
+            }
+        }
+    }
+
+    /// Gives a batch to the store, together with whatever else waits. Replies come in the order of the batches, but for
+    /// those that the store is not asked about.
+    pub fn append(self: &Arc<Self>, batch: Batch, reply: Reply) {
         let bytes = batch.records.iter().map(bytes::Bytes::len).sum();
         let pushed = lock(&self.appends).push(Waiting { batch, bytes, reply });
         match pushed {
@@ -110,9 +134,8 @@ impl Room {
                 tokio::spawn(async move { room.work_on_appends().await });
             }
             Ok(false) => {}
-            Err(waiting) => self::answer(waiting.reply, Err(NotStored::Overloaded)),
+            Err(waiting) => (waiting.reply)(Err(NotStored::Overloaded)),
         }
-        answer
     }
 
     async fn work_on_appends(self: &Arc<Self>) {
@@ -147,8 +170,8 @@ impl Room {
             let last_n = if author.is_anonymous() { Ok(0) } else { self.last_n(author).await };
             match last_n {
                 Ok(last_n) if waiting.batch.last_n() <= last_n => fitting.push(waiting),
-                Ok(_) => answer(waiting.reply, Err(NotStored::RoomFull)),
-                Err(_) => answer(waiting.reply, Err(NotStored::Unknown)),
+                Ok(_) => (waiting.reply)(Err(NotStored::RoomFull)),
+                Err(_) => (waiting.reply)(Err(NotStored::Unknown)),
             }
         }
         fitting
@@ -195,23 +218,16 @@ impl Room {
             self.promise_beat();
         }
         for (reply, outcome) in replies.into_iter().zip(appended.outcomes) {
-            answer(reply, outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
+            reply(outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
         }
         if is_new {
-            // Those who got an answer put it into words now, and it goes out with the records.
-            tokio::task::yield_now().await;
             self.keep_promise(bytes_of(&records));
         }
     }
 }
 
-fn answer_all(replies: Vec<oneshot::Sender<Answer>>, why: NotStored) {
+fn answer_all(replies: Vec<Reply>, why: NotStored) {
     for reply in replies {
-        answer(reply, Err(why));
+        reply(Err(why));
     }
-}
-
-/// Whoever asked may be gone; then nobody needs the answer.
-fn answer(reply: oneshot::Sender<Answer>, answer: Answer) {
-    let _ = reply.send(answer);
 }

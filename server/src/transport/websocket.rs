@@ -5,6 +5,7 @@
 //! cursor lacks, until it has a seat in one of the room's rows: from then on the row hands over records as they come.
 //! All of them write to one outlet.
 
+mod answers;
 mod echo;
 mod outlet;
 mod reading;
@@ -14,7 +15,6 @@ mod writing;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -274,8 +274,6 @@ struct Session<'r> {
     who: Identified,
     address: IpAddr,
     attachment: Attachment,
-    /// Whether one of the room's rows hands records over.
-    is_seated: AtomicBool,
 }
 
 impl Drop for Session<'_> {
@@ -310,7 +308,7 @@ impl<'r> Session<'r> {
         let reading = relay.enter(room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
-        let session = Self { relay, reading, who, address, attachment, is_seated: AtomicBool::new(false) };
+        let session = Self { relay, reading, who, address, attachment };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
@@ -325,10 +323,6 @@ impl<'r> Session<'r> {
             limits,
         };
         Ok((session, feed, welcome))
-    }
-
-    fn is_seated(&self) -> bool {
-        self.is_seated.load(Ordering::Relaxed)
     }
 
     async fn run(self, out: &Outgoing, incoming: &mut Incoming, feed: Feed) -> End {

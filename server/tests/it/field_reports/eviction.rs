@@ -84,10 +84,10 @@ async fn a_room_that_is_dropped_while_somebody_comes_loses_nothing() {
         let draws = async {
             for n in first..first + 3 {
                 let room = hub.enter(&id).await.ok().unwrap();
-                let answer = room.append(batch(author, n));
+                let answer = room.append_and_wait(batch(author, n));
                 // As a client that goes before it is answered.
                 drop(room);
-                let (stored, head) = answer.await.unwrap().unwrap();
+                let (stored, head) = answer.await.unwrap();
                 assert_eq!((stored.new, head.seq.get()), (1, n));
             }
         };
