@@ -1,7 +1,7 @@
 //! The WebSocket: frames in, and a cursor's records out.
 //!
-//! One task serves a connection with two halves that do not wait for each other. The reading half takes frames,
-//! gives draws to the store and answers. The writing half tells what is new about the people here, and what the
+//! One task serves a connection with two halves that do not wait for each other. The reading half takes frames, and
+//! gives draws to the room, which answers them. The writing half tells what is new about the people here, and what the
 //! cursor lacks, until it has a seat in one of the room's rows: from then on the row hands over records as they come.
 //! All of them write to one outlet.
 

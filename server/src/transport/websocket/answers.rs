@@ -190,3 +190,116 @@ impl Answers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    use inkrelay_protocol::{Epoch, Position, Seq};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::room::{Node, RoomLimits};
+    use crate::store::{Gap, MemoryStore, Stored};
+    use crate::transport::encoding::Encoding;
+
+    fn room() -> Arc<Room> {
+        let limits = RoomLimits {
+            tail_bytes: 1 << 16,
+            room_bytes: 0,
+            sessions: 0,
+            flush_time: Duration::ZERO,
+            idle_time: Duration::from_secs(40),
+        };
+        let node =
+            Node { id: 1, store: Arc::new(MemoryStore::new()), limits, tail_bytes: AtomicUsize::new(0) };
+        Arc::new(Room::new("a".parse().unwrap(), Arc::new(node)))
+    }
+
+    /// Answers to a connection, and the other end of it.
+    async fn answers() -> (Arc<Answers>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (_, write) = listener.accept().await.unwrap().0.into_split();
+        let outlet = Arc::new(Outlet::new(write, Encoding::MessagePack));
+        (Arc::new(Answers::new(outlet, room())), client)
+    }
+
+    fn stored(n: u64) -> Answer {
+        let last_seq = Seq::new(n).unwrap();
+        let stored = Stored { new: 1, first_seq: Some(last_seq), last_n: n, last_seq };
+        Ok((stored, Position::start(Epoch::EMPTY)))
+    }
+
+    /// The next `bytes` bytes that the client gets.
+    async fn next(client: &mut TcpStream, bytes: usize) -> Vec<u8> {
+        let mut buffer = vec![0; bytes];
+        tokio::io::AsyncReadExt::read_exact(client, &mut buffer).await.unwrap();
+        buffer
+    }
+
+    /// P-2: acks come in order, also when the store is not asked about some.
+    #[tokio::test]
+    async fn answers_come_in_the_order_of_the_batches() {
+        let (answers, mut client) = answers().await;
+        let [first, second] = [answers.expect(1), answers.expect(2)];
+        second(stored(2));
+        assert_eq!((answers.in_flight(9).unwrap(), answers.outlet.waiting()), (2, 0));
+        first(stored(1));
+        assert_eq!(answers.in_flight(9).unwrap(), 0);
+        let ack = |n: u8| [0x82, 4, 0x93, 67, n, n];
+        assert_eq!(next(&mut client, 12).await, [ack(1), ack(2)].concat());
+    }
+
+    #[tokio::test]
+    async fn after_a_refusal_what_was_on_its_way_is_not_told_again() {
+        let (answers, mut client) = answers().await;
+        let [first, second] = [answers.expect(1), answers.expect(2)];
+        first(Err(NotStored::StoreFull));
+        second(Err(NotStored::Gap(Gap { expected: 1 })));
+        assert_eq!(answers.in_flight(9).unwrap(), 0);
+        assert!(answers.was_on_its_way(3));
+        assert!(!answers.was_on_its_way(1));
+        answers.expect(1)(stored(1));
+        let header = next(&mut client, 2).await;
+        let error = next(&mut client, header[1].into()).await;
+        assert_eq!((header[0], &error[..2]), (0x82, &[0x95, 72][..]));
+        assert_eq!(next(&mut client, 6).await, [0x82, 4, 0x93, 67, 1, 1]);
+    }
+
+    /// A gap that nothing explains ends the connection.
+    #[tokio::test]
+    async fn a_gap_calls_the_reading_half_to_an_end() {
+        let (answers, _client) = answers().await;
+        answers.expect(5)(Err(NotStored::Gap(Gap { expected: 1 })));
+        answers.called().await;
+        assert!(matches!(answers.in_flight(9), Err(End::Close(CloseCode::OutOfStep, _))));
+    }
+
+    #[tokio::test]
+    async fn the_reading_half_is_called_when_it_may_go_on() {
+        let (answers, _client) = answers().await;
+        let replies = [answers.expect(1), answers.expect(2)];
+        assert_eq!(answers.in_flight(1).unwrap(), 2);
+        for (n, reply) in (1..).zip(replies) {
+            reply(stored(n));
+        }
+        answers.called().await;
+        assert_eq!(answers.in_flight(1).unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_answer_after_the_time_is_not_told_a_second_time() {
+        let (answers, mut client) = answers().await;
+        let late = answers.expect(1);
+        lock(&answers.state).batches[0].until = Instant::now();
+        assert_eq!(answers.expire(), None);
+        late(stored(1));
+        answers.expect(1)(stored(1));
+        let header = next(&mut client, 2).await;
+        let error = next(&mut client, header[1].into()).await;
+        assert_eq!(&error[..2], &[0x95, 72]);
+        assert_eq!(next(&mut client, 6).await, [0x82, 4, 0x93, 67, 1, 1]);
+    }
+}

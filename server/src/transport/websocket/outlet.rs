@@ -1,6 +1,7 @@
 //! The way out of one WebSocket: whole frames go in, from whoever has one, and leave in their order.
 //!
-//! Three write here: the connection's own task, the room's rows, and the library, which answers pings and closes.
+//! These write here: the connection's own task, the room with its answers and rows, and the library, which answers pings
+//! and closes.
 //! Each hands over whole frames under a lock, so that none of them can tear another's. What the kernel does not take
 //! at once waits here; from then on rows hand over nothing, and the connection's task sends it when it can.
 
