@@ -10,6 +10,7 @@ mod lingering;
 mod listener;
 mod long_poll;
 mod problem;
+mod prompt;
 mod request;
 mod snapshot;
 mod websocket;

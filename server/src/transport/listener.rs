@@ -25,6 +25,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tower::ServiceExt;
 
 use super::lingering::{Farewells, Lingering};
+use super::prompt::Prompt;
 use super::request::PeerAddress;
 use crate::lock::lock;
 use crate::session::Relay;
@@ -267,14 +268,15 @@ async fn serve(
         .max_buf_size(HEADER_BYTES)
         .serve_connection(io, service)
         .with_upgrades();
-    let mut connection = pin!(connection);
+    let connection = pin!(connection);
+    let mut connection = Prompt::new(connection);
     let first_header = tokio::time::sleep(times.header_time);
     let mut first_header = pin!(first_header);
     let mut draining = relay.draining();
     let (mut is_header_due, mut is_asked_to_end) = (true, false);
     loop {
         tokio::select! {
-            result = connection.as_mut() => {
+            result = &mut connection => {
                 if let Err(error) = result {
                     tracing::debug!(%error, "a connection ended early");
                 }
@@ -292,7 +294,7 @@ async fn serve(
                 is_asked_to_end = true;
                 // One whose first request is on its way still gets its answer, which closes it.
                 if has_request.load(Ordering::Relaxed) {
-                    connection.as_mut().graceful_shutdown();
+                    connection.get_mut().as_mut().graceful_shutdown();
                 }
             }
             _ = cut.wait_for(|cut| *cut) => break,
