@@ -16,7 +16,7 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use inkrelay_protocol::draw::{BatchError, Drawer, Refusal, check_batch};
 use inkrelay_protocol::limits::{DrawLimits, SAFE_INTEGER_MAX};
 use inkrelay_protocol::msgpack::Reader;
-use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, SessionLimits};
+use inkrelay_protocol::{ClientId, ErrorCode, Identity, Position, Record, Role, RoomId, SessionLimits};
 use tokio::sync::{oneshot, watch};
 
 use crate::access::{Origins, Tickets};
@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::random;
 use crate::room::{ANSWER_TIME, Answer, NotStored, Room};
-use crate::store::{Batch, StoreError};
+use crate::store::{Batch, StoreError, Stored};
 
 /// After which a client that came too early tries again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -178,18 +178,8 @@ impl Draining {
     }
 }
 
-/// Draws that were checked, on their way to the store. It waits as long as it takes; see [`Submitted::answer`].
+/// Draws that were checked, on their way to the store. It waits as long as it takes.
 pub struct Submitted(oneshot::Receiver<Answer>);
-
-impl Submitted {
-    /// Waits for the store, but not longer than every batch is answered in.
-    ///
-    /// # Errors
-    /// Why the batch is not, or may not be, stored.
-    pub async fn answer(self) -> Answer {
-        tokio::time::timeout(ANSWER_TIME, self).await.unwrap_or(Err(NotStored::Unknown))
-    }
-}
 
 impl Future for Submitted {
     type Output = Answer;
@@ -295,8 +285,7 @@ impl Relay {
         })
     }
 
-    /// Checks `[draw, …]` and gives it to the store. The draws' bytes are copied here, once, and never
-    /// re-encoded. `n` numbers the first; anonymous draws get numbers of their own.
+    /// Checks `[draw, …]` and gives it to the store. `n` numbers the first; anonymous draws get numbers of their own.
     ///
     /// # Errors
     /// The first thing that is wrong; nothing of the batch is kept then.
@@ -307,6 +296,25 @@ impl Relay {
         n: u64,
         draws: &[u8],
     ) -> Result<Submitted, Refused> {
+        Ok(Submitted(room.append(self.stamp(author, n, draws)?)))
+    }
+
+    /// The same for whoever waits for nothing but the answer, as long as it takes.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, or why the batch is not, or may not be, stored.
+    pub async fn submit_and_wait(
+        &self,
+        room: &Arc<Room>,
+        author: ClientId,
+        n: u64,
+        draws: &[u8],
+    ) -> Result<(Stored, Position), Refused> {
+        Ok(room.append_and_wait(self.stamp(author, n, draws)?).await?)
+    }
+
+    /// Checks draws. Their bytes are copied here, once, and never re-encoded.
+    fn stamp(&self, author: ClientId, n: u64, draws: &[u8]) -> Result<Batch, Refused> {
         let limits: DrawLimits = self.config.limits.draws();
         // Looked at first: a refusal names a number of the batch, which has to be one.
         let count = Reader::new(draws).array().map_or(0, u64::from);
@@ -327,7 +335,7 @@ impl Relay {
         let mut start = 0;
         let split = |end: usize| encoded.split_to(end - std::mem::replace(&mut start, end));
         let records = ends.into_iter().map(split).collect();
-        Ok(Submitted(room.append(Batch { author, first_n: n, records })))
+        Ok(Batch { author, first_n: n, records })
     }
 
     /// Milliseconds since 1970; never less than it was, also when the clock is set back.

@@ -1,11 +1,16 @@
 //! The append path of a room: what waits while one append is in flight goes together in the next.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use inkrelay_protocol::Position;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use super::{Room, bytes_of};
 use crate::lock::lock;
@@ -57,6 +62,8 @@ pub struct Appends {
     waiting: std::collections::VecDeque<Waiting>,
     bytes: usize,
     busy: bool,
+    /// Whether the last append was of more than one batch.
+    is_shared: bool,
 }
 
 impl Appends {
@@ -93,7 +100,30 @@ impl Appends {
             group.push(next);
         }
         self.busy = !group.is_empty();
+        if self.busy {
+            self.is_shared = group.len() > 1;
+        }
         group
+    }
+}
+
+/// Work on a room's appends, which others wait for too: when whoever does it stops, it goes on by itself.
+struct Work(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+
+impl Work {
+    fn poll(&mut self, context: &mut Context<'_>) {
+        if self.0.as_mut().is_some_and(|work| work.as_mut().poll(context).is_ready()) {
+            self.0 = None;
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // Without a runtime the process ends, and nobody waits any more.
+        if let (Some(work), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(work);
+        }
     }
 }
 
@@ -101,22 +131,53 @@ impl Room {
     /// Gives a batch to the store, together with whatever else waits. What the receiver yields is the answer;
     /// whoever gives up on it before learns nothing, and the batch may be stored all the same.
     pub fn append(self: &Arc<Self>, batch: Batch) -> oneshot::Receiver<Answer> {
+        // Without anybody who waits for it, the work goes on by itself.
+        self.begin_append(batch).0
+    }
+
+    /// The same for whoever does nothing but wait for the answer: the work is done in that very task, which saves
+    /// waking others. It has to be polled until it is ready, or dropped.
+    pub async fn append_and_wait(self: &Arc<Self>, batch: Batch) -> Answer {
+        let (mut answer, work) = self.begin_append(batch);
+        if let Some(mut work) = work {
+            // The first append of this work has the batch in it.
+            return poll_fn(|context| {
+                work.poll(context);
+                match answer.try_recv() {
+                    Ok(answer) => Poll::Ready(answer),
+                    Err(TryRecvError::Empty) => Poll::Pending,
+                    Err(TryRecvError::Closed) => Poll::Ready(Err(NotStored::Unknown)),
+                }
+            })
+            .await;
+        }
+        answer.await.unwrap_or(Err(NotStored::Unknown))
+    }
+
+    fn begin_append(self: &Arc<Self>, batch: Batch) -> (oneshot::Receiver<Answer>, Option<Work>) {
         let (reply, answer) = oneshot::channel();
         let bytes = batch.records.iter().map(bytes::Bytes::len).sum();
         let pushed = lock(&self.appends).push(Waiting { batch, bytes, reply });
-        match pushed {
+        let work = match pushed {
             Ok(true) => {
                 let room = Arc::clone(self);
-                tokio::spawn(async move { room.work_on_appends().await });
+                Some(Work(Some(Box::pin(async move { room.work_on_appends().await }))))
             }
-            Ok(false) => {}
-            Err(waiting) => self::answer(waiting.reply, Err(NotStored::Overloaded)),
-        }
-        answer
+            Ok(false) => None,
+            Err(waiting) => {
+                self::answer(waiting.reply, Err(NotStored::Overloaded));
+                None
+            }
+        };
+        (answer, work)
     }
 
     async fn work_on_appends(self: &Arc<Self>) {
         loop {
+            if lock(&self.appends).is_shared {
+                // Those who were answered together come again together: what has arrived is read first.
+                tokio::task::yield_now().await;
+            }
             let group = lock(&self.appends).take_group();
             if group.is_empty() {
                 return;
@@ -191,16 +252,19 @@ impl Room {
             // Known batches may stand behind records that this node has not seen.
             self.request_catch_up();
         }
-        if is_new {
+        // Those who got an answer put it into words then, and it goes out with the records to whoever is in a row.
+        let goes_along = is_new && self.has_rows();
+        if goes_along {
             self.promise_beat();
         }
         for (reply, outcome) in replies.into_iter().zip(appended.outcomes) {
             answer(reply, outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
         }
-        if is_new {
-            // Those who got an answer put it into words now, and it goes out with the records.
+        if goes_along {
             tokio::task::yield_now().await;
             self.keep_promise(bytes_of(&records));
+        } else if is_new {
+            self.records_came(bytes_of(&records));
         }
     }
 }

@@ -163,6 +163,11 @@ impl Room {
         None
     }
 
+    /// Whether anybody may be in a row. If not, nobody is.
+    pub(super) fn has_rows(&self) -> bool {
+        !lock(&self.rows.0).is_empty()
+    }
+
     /// Tells all rows what they lack.
     pub(super) fn tell_rows(self: &Arc<Self>) {
         let rows = lock(&self.rows.0).clone();

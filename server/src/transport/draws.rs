@@ -48,7 +48,7 @@ pub async fn post(
     };
     let (stored, head) = in_time(async {
         let handle = relay.enter(&room).await?;
-        relay.submit(&handle, author, n, &draws)?.answer().await.map_err(Refused::from)
+        relay.submit_and_wait(&handle, author, n, &draws).await
     })
     .await?;
     Ok(Json(json!({
