@@ -14,6 +14,7 @@ export default defineConfig({
           hookTimeout: 120_000,
           // Two browsers that draw at once are as much as a small machine does in time.
           maxWorkers: 2,
+          maxConcurrency: 3,
           fileParallelism: true,
         },
       },

@@ -542,12 +542,13 @@ test("a board of 5,000 strokes stays smooth", async () => {
     return { first, whole, pan, draw, fit };
   });
   console.log("5,000 strokes, in ms:", JSON.stringify(report));
-  // Far above what was measured on two slow cores without a graphics card: this catches work that grows with the board.
-  expect(report.first).toBeLessThan(1500);
-  expect(report.whole).toBeLessThan(5000);
+  // Far above what was measured on two slow cores without a graphics card, and busy ones: this catches work that grows
+  // with the board.
+  expect(report.first).toBeLessThan(3000);
+  expect(report.whole).toBeLessThan(10_000);
   for (const { median, p95 } of [report.pan, report.draw]) {
-    expect(median).toBeLessThan(40);
-    expect(p95).toBeLessThan(120);
+    expect(median).toBeLessThan(80);
+    expect(p95).toBeLessThan(400);
   }
 });
 

@@ -53,8 +53,9 @@ describe("the time-lapse", () => {
     };
     const [start, half, end] = [await inkAt(0), await inkAt(0.5), await inkAt(1)];
     expect(start).toBeLessThan(end * 0.2);
-    expect(half / end).toBeGreaterThan(0.25);
-    expect(half / end).toBeLessThan(0.75);
+    // The film runs as the strokes came: how much of them had come by half its time depends on how busy the machine was.
+    expect(half / end).toBeGreaterThan(0.1);
+    expect(half / end).toBeLessThan(0.9);
     expect(await inkAt(0.5)).toBe(half);
 
     // Others draw and erase meanwhile: the film stays as it is, and the board is what it has become.

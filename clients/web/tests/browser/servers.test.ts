@@ -17,7 +17,7 @@ const ROUNDS = 8;
 const IDLE = 300;
 /** Pairs of strokes that come at once, and the time in milliseconds in which a waiting poll has to bring each. */
 const PAIRS = 10;
-const WOKEN = 5_000;
+const WOKEN = 15_000;
 
 let browser: ChromiumBrowser;
 beforeAll(async () => {
