@@ -7,6 +7,7 @@ pub mod config;
 pub mod hub;
 mod lock;
 pub mod random;
+pub mod rest;
 pub mod room;
 pub mod session;
 pub mod store;

@@ -63,6 +63,10 @@ fn serve(config: Config) -> Result<(), String> {
     if config.workers > 0 {
         runtime.worker_threads(config.workers.into());
     }
+    if config.times.flush_ms > 0 {
+        let flush_time = std::time::Duration::from_millis(config.times.flush_ms.into());
+        runtime.on_thread_park(inkrelay_server::rest::before_waiting(flush_time));
+    }
     let runtime = runtime.enable_all().build().map_err(|error| format!("cannot start threads: {error}"))?;
     runtime.block_on(async {
         let listen = config.listen;

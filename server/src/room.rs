@@ -27,7 +27,7 @@ use tokio::sync::{OnceCell, watch};
 use crate::lock::lock;
 use crate::store::{Chunk, Head, ReadLimit, Store, StoreError, identity_of};
 use append::in_time;
-pub use append::{ANSWER_TIME, Answer, NotStored};
+pub use append::{ANSWER_TIME, Answer, NotStored, Reply};
 use cursor::{Cursor, Diverged};
 pub use log::{LogError, LogReader};
 pub use people::Attachment;

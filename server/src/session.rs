@@ -4,10 +4,8 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -17,13 +15,13 @@ use inkrelay_protocol::draw::{BatchError, Drawer, Refusal, check_batch};
 use inkrelay_protocol::limits::{DrawLimits, SAFE_INTEGER_MAX};
 use inkrelay_protocol::msgpack::Reader;
 use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, SessionLimits};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::access::{Origins, Tickets};
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::random;
-use crate::room::{ANSWER_TIME, Answer, NotStored, Room};
+use crate::room::{ANSWER_TIME, NotStored, Room};
 use crate::store::{Batch, StoreError};
 
 /// After which a client that came too early tries again.
@@ -178,27 +176,6 @@ impl Draining {
     }
 }
 
-/// Draws that were checked, on their way to the store. It waits as long as it takes; see [`Submitted::answer`].
-pub struct Submitted(oneshot::Receiver<Answer>);
-
-impl Submitted {
-    /// Waits for the store, but not longer than every batch is answered in.
-    ///
-    /// # Errors
-    /// Why the batch is not, or may not be, stored.
-    pub async fn answer(self) -> Answer {
-        tokio::time::timeout(ANSWER_TIME, self).await.unwrap_or(Err(NotStored::Unknown))
-    }
-}
-
-impl Future for Submitted {
-    type Output = Answer;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
-        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or(Err(NotStored::Unknown)))
-    }
-}
-
 impl Relay {
     /// Over a hub, with the secret that signs tickets.
     pub fn new(config: Config, hub: Arc<Hub>, secret: &[u8], draining: watch::Receiver<bool>) -> Self {
@@ -295,18 +272,12 @@ impl Relay {
         })
     }
 
-    /// Checks `[draw, …]` and gives it to the store. The draws' bytes are copied here, once, and never
+    /// Checks `[draw, …]` and makes the batch that the store is given. The draws' bytes are copied here, once, and never
     /// re-encoded. `n` numbers the first; anonymous draws get numbers of their own.
     ///
     /// # Errors
     /// The first thing that is wrong; nothing of the batch is kept then.
-    pub fn submit(
-        &self,
-        room: &Arc<Room>,
-        author: ClientId,
-        n: u64,
-        draws: &[u8],
-    ) -> Result<Submitted, Refused> {
+    pub fn stamp(&self, author: ClientId, n: u64, draws: &[u8]) -> Result<Batch, Refused> {
         let limits: DrawLimits = self.config.limits.draws();
         // Looked at first: a refusal names a number of the batch, which has to be one.
         let count = Reader::new(draws).array().map_or(0, u64::from);
@@ -327,7 +298,7 @@ impl Relay {
         let mut start = 0;
         let split = |end: usize| encoded.split_to(end - std::mem::replace(&mut start, end));
         let records = ends.into_iter().map(split).collect();
-        Ok(Submitted(room.append(Batch { author, first_n: n, records })))
+        Ok(Batch { author, first_n: n, records })
     }
 
     /// Milliseconds since 1970; never less than it was, also when the clock is set back.

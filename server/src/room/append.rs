@@ -1,11 +1,16 @@
 //! The append path of a room: what waits while one append is in flight goes together in the next.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use inkrelay_protocol::Position;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use super::{Room, bytes_of};
 use crate::lock::lock;
@@ -44,11 +49,14 @@ pub enum NotStored {
 /// A batch that is stored, and the head after it.
 pub type Answer = Result<(Stored, Position), NotStored>;
 
+/// Hears what became of a batch, on the room's own task: it returns at once and never blocks.
+pub type Reply = Box<dyn FnOnce(Answer) + Send>;
+
 /// A batch that waits for the store.
 pub struct Waiting {
     pub batch: Batch,
     pub bytes: usize,
-    pub reply: oneshot::Sender<Answer>,
+    pub reply: Reply,
 }
 
 /// What waits, and whether somebody is at work on it.
@@ -57,6 +65,8 @@ pub struct Appends {
     waiting: std::collections::VecDeque<Waiting>,
     bytes: usize,
     busy: bool,
+    /// Whether the last append was of more than one batch.
+    is_shared: bool,
 }
 
 impl Appends {
@@ -93,30 +103,89 @@ impl Appends {
             group.push(next);
         }
         self.busy = !group.is_empty();
+        if self.busy {
+            self.is_shared = group.len() > 1;
+        }
         group
     }
 }
 
+/// Work on a room's appends, which others wait for too: when whoever does it stops, it goes on by itself.
+struct Work(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+
+impl Work {
+    fn poll(&mut self, context: &mut Context<'_>) {
+        if self.0.as_mut().is_some_and(|work| work.as_mut().poll(context).is_ready()) {
+            self.0 = None;
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // Without a runtime the process ends, and nobody waits any more.
+        if let (Some(work), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(work);
+        }
+    }
+}
+
 impl Room {
-    /// Gives a batch to the store, together with whatever else waits. What the receiver yields is the answer;
-    /// whoever gives up on it before learns nothing, and the batch may be stored all the same.
-    pub fn append(self: &Arc<Self>, batch: Batch) -> oneshot::Receiver<Answer> {
-        let (reply, answer) = oneshot::channel();
+    /// Gives a batch to the store, together with whatever else waits. Replies come in the order of the batches, but for
+    /// those that the store is not asked about.
+    pub fn append(self: &Arc<Self>, batch: Batch, reply: Reply) {
+        // Without anybody who waits for it, the work goes on by itself.
+        drop(self.begin_append(batch, reply));
+    }
+
+    /// The same for whoever does nothing but wait for the answer, as long as it takes: the work is done in that very
+    /// task, which saves waking others. Whoever gives up before learns nothing, and the batch may be stored all the same.
+    ///
+    /// # Errors
+    /// Why the batch is not, or may not be, stored.
+    pub async fn append_and_wait(self: &Arc<Self>, batch: Batch) -> Answer {
+        let (sender, mut answer) = oneshot::channel();
+        let reply = |answer| {
+            // Whoever asked may be gone; then nobody needs the answer.
+            let _ = sender.send(answer);
+        };
+        if let Some(mut work) = self.begin_append(batch, Box::new(reply)) {
+            // The first append of this work has the batch in it.
+            return poll_fn(|context| {
+                work.poll(context);
+                match answer.try_recv() {
+                    Ok(answer) => Poll::Ready(answer),
+                    Err(TryRecvError::Empty) => Poll::Pending,
+                    Err(TryRecvError::Closed) => Poll::Ready(Err(NotStored::Unknown)),
+                }
+            })
+            .await;
+        }
+        answer.await.unwrap_or(Err(NotStored::Unknown))
+    }
+
+    fn begin_append(self: &Arc<Self>, batch: Batch, reply: Reply) -> Option<Work> {
         let bytes = batch.records.iter().map(bytes::Bytes::len).sum();
         let pushed = lock(&self.appends).push(Waiting { batch, bytes, reply });
         match pushed {
             Ok(true) => {
                 let room = Arc::clone(self);
-                tokio::spawn(async move { room.work_on_appends().await });
+                Some(Work(Some(Box::pin(async move { room.work_on_appends().await }))))
             }
-            Ok(false) => {}
-            Err(waiting) => self::answer(waiting.reply, Err(NotStored::Overloaded)),
+            Ok(false) => None,
+            Err(waiting) => {
+                (waiting.reply)(Err(NotStored::Overloaded));
+                None
+            }
         }
-        answer
     }
 
     async fn work_on_appends(self: &Arc<Self>) {
         loop {
+            if lock(&self.appends).is_shared {
+                // Those who were answered together come again together: what has arrived is read first.
+                tokio::task::yield_now().await;
+            }
             let group = lock(&self.appends).take_group();
             if group.is_empty() {
                 return;
@@ -147,8 +216,8 @@ impl Room {
             let last_n = if author.is_anonymous() { Ok(0) } else { self.last_n(author).await };
             match last_n {
                 Ok(last_n) if waiting.batch.last_n() <= last_n => fitting.push(waiting),
-                Ok(_) => answer(waiting.reply, Err(NotStored::RoomFull)),
-                Err(_) => answer(waiting.reply, Err(NotStored::Unknown)),
+                Ok(_) => (waiting.reply)(Err(NotStored::RoomFull)),
+                Err(_) => (waiting.reply)(Err(NotStored::Unknown)),
             }
         }
         fitting
@@ -195,23 +264,16 @@ impl Room {
             self.promise_beat();
         }
         for (reply, outcome) in replies.into_iter().zip(appended.outcomes) {
-            answer(reply, outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
+            reply(outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
         }
         if is_new {
-            // Those who got an answer put it into words now, and it goes out with the records.
-            tokio::task::yield_now().await;
             self.keep_promise(bytes_of(&records));
         }
     }
 }
 
-fn answer_all(replies: Vec<oneshot::Sender<Answer>>, why: NotStored) {
+fn answer_all(replies: Vec<Reply>, why: NotStored) {
     for reply in replies {
-        answer(reply, Err(why));
+        reply(Err(why));
     }
-}
-
-/// Whoever asked may be gone; then nobody needs the answer.
-fn answer(reply: oneshot::Sender<Answer>, answer: Answer) {
-    let _ = reply.send(answer);
 }

@@ -3,12 +3,13 @@
 //! What comes when it was quiet is told at once. While a room is busy, records are told together, one flush time after
 //! the first of them: one write for each reader instead of many.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::{Room, STRETCH};
 use crate::lock::lock;
+use crate::rest;
 
 /// A room is quiet when nothing came for so many flush times. With one drawer and a display of 60 Hz it is.
 const QUIET: u32 = 2;
@@ -19,8 +20,8 @@ pub(super) struct Beat {
     state: Mutex<State>,
     /// Whether readers are told when the flush time is over.
     is_scheduled: AtomicBool,
-    /// How many are about to tell them.
-    promises: AtomicUsize,
+    /// Whether somebody is about to tell them: the one append that is in flight.
+    is_promised: AtomicBool,
 }
 
 #[derive(Default)]
@@ -32,17 +33,17 @@ struct State {
 impl Room {
     /// Whether readers are told of records within the flush time, so that other news for them can go along.
     pub fn is_beat_due(&self) -> bool {
-        self.beat.is_scheduled.load(Ordering::Acquire) || self.beat.promises.load(Ordering::Acquire) > 0
+        self.beat.is_scheduled.load(Ordering::Acquire) || self.beat.is_promised.load(Ordering::Acquire)
     }
 
     /// Has what is for readers alone wait for [`Room::keep_promise`], which is to come in a moment.
     pub(super) fn promise_beat(&self) {
-        self.beat.promises.fetch_add(1, Ordering::AcqRel);
+        self.beat.is_promised.store(true, Ordering::Release);
     }
 
     /// The tail has that many bytes of new records, as was promised.
     pub(super) fn keep_promise(self: &Arc<Self>, bytes: usize) {
-        self.beat.promises.fetch_sub(1, Ordering::AcqRel);
+        self.beat.is_promised.store(false, Ordering::Release);
         self.records_came(bytes);
     }
 
@@ -59,9 +60,11 @@ impl Room {
             let most = STRETCH.bytes.min(self.node.limits.tail_bytes / 2);
             let may_wait = !flush_time.is_zero() && state.waiting_bytes < most;
             if may_wait && self.beat.is_scheduled.load(Ordering::Acquire) {
+                rest::count_waiting();
                 return;
             }
             if may_wait && !is_quiet {
+                rest::count_waiting();
                 self.beat.is_scheduled.store(true, Ordering::Release);
                 let room = Arc::clone(self);
                 tokio::spawn(async move {

@@ -293,7 +293,7 @@ mod tests {
         let author = ClientId::new(7).unwrap();
         let mut record = Vec::new();
         Record { identity: Identity { author, n, at: 1 }, draw: &[0x91, 4] }.encode(&mut record);
-        room.append(Batch { author, first_n: n, records: vec![record.into()] }).await.unwrap().unwrap();
+        room.append_and_wait(Batch { author, first_n: n, records: vec![record.into()] }).await.unwrap();
     }
 
     async fn sit(room: &Arc<Room>, after: After, listener: &Arc<Listener>) -> Option<Seat> {

@@ -9,6 +9,7 @@
 //!
 //! and the channels `inkrelay:{ROOM}`, see `message.rs`, and `inkrelay`, on which nothing is said. Channels do not
 //! know database numbers: two installations on one Redis would hear each other, so that only number 0 is taken.
+//! What is appended is published when anybody but the server that appends it is subscribed.
 //! A Redis that lost its data is given the secret back by the servers that know it (`secret.rs`).
 //!
 //! Every access to a room goes through a script, which begins by asking whether the keys still belong together,
@@ -17,7 +18,7 @@
 //! else.
 //!
 //! Needs Redis 7 or later, and a user who may run scripts and, in them, `INFO`. What this user may not do beyond
-//! that, `PUBLISH` and `CONFIG GET`, costs speed and a sentence at the start.
+//! that, `PUBLISH`, `PUBSUB` and `CONFIG GET`, costs speed and a sentence at the start.
 
 mod backoff;
 mod call;
@@ -219,9 +220,9 @@ impl Store for RedisStore {
 
     async fn append(&self, room: &RoomId, batches: &[Batch]) -> Result<Appended, StoreError> {
         let records: usize = batches.iter().map(|batch| batch.records.len()).sum();
-        let mut args = Vec::with_capacity(4 + 3 * batches.len() + records);
-        args.extend([fresh_epoch(), Bytes::from(self.node.clone())]);
-        args.extend([decimal(PUBLISH_BYTES as u64), decimal(batches.len() as u64)]);
+        let mut args = Vec::with_capacity(5 + 3 * batches.len() + records);
+        args.extend([fresh_epoch(), Bytes::from(self.node.clone()), decimal(PUBLISH_BYTES as u64)]);
+        args.extend([decimal(self.subscriber.hears(room).into()), decimal(batches.len() as u64)]);
         for batch in batches {
             args.extend([decimal(batch.author.get()), decimal(batch.first_n)]);
             args.push(decimal(batch.records.len() as u64));

@@ -48,7 +48,7 @@ pub async fn post(
     };
     let (stored, head) = in_time(async {
         let handle = relay.enter(&room).await?;
-        relay.submit(&handle, author, n, &draws)?.answer().await.map_err(Refused::from)
+        handle.append_and_wait(relay.stamp(author, n, &draws)?).await.map_err(Refused::from)
     })
     .await?;
     Ok(Json(json!({

@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequestParts, Path, State};
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use inkrelay_protocol::position::InvalidPosition;
 use inkrelay_protocol::{After, ErrorCode, RoomId};
 
@@ -30,14 +30,19 @@ pub const HEAD: HeaderName = HeaderName::from_static("inkrelay-head");
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub IpAddr);
 
-/// The room that an address names.
+/// The room that an address names, for all but pages of foreign origins: these are kept from doing anything, where
+/// CORS alone would only keep them from reading.
 pub struct RoomName(pub RoomId);
 
-impl<S: Send + Sync> FromRequestParts<S> for RoomName {
+impl FromRequestParts<Arc<Relay>> for RoomName {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(name) = Path::<String>::from_request_parts(parts, state)
+    async fn from_request_parts(parts: &mut Parts, relay: &Arc<Relay>) -> Result<Self, Problem> {
+        let text = |name| parts.headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
+        if !relay.origins.admit(text(header::ORIGIN), text(header::HOST)) {
+            return Err(Problem::new(ErrorCode::OriginRefused, "pages of this origin may not connect here"));
+        }
+        let Path(name) = Path::<String>::from_request_parts(parts, relay)
             .await
             .map_err(|_| Problem::new(ErrorCode::Malformed, "the room's name is no valid text"))?;
         name.parse().map(Self).map_err(|error: inkrelay_protocol::id::InvalidRoomId| {

@@ -1,10 +1,11 @@
 //! The WebSocket: frames in, and a cursor's records out.
 //!
-//! One task serves a connection with two halves that do not wait for each other. The reading half takes frames,
-//! gives draws to the store and answers. The writing half tells what is new about the people here, and what the
+//! One task serves a connection with two halves that do not wait for each other. The reading half takes frames, and
+//! gives draws to the room, which answers them. The writing half tells what is new about the people here, and what the
 //! cursor lacks, until it has a seat in one of the room's rows: from then on the row hands over records as they come.
 //! All of them write to one outlet.
 
+mod answers;
 mod echo;
 mod outlet;
 mod reading;
@@ -14,7 +15,6 @@ mod writing;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -274,8 +274,6 @@ struct Session<'r> {
     who: Identified,
     address: IpAddr,
     attachment: Attachment,
-    /// Whether one of the room's rows hands records over.
-    is_seated: AtomicBool,
 }
 
 impl Drop for Session<'_> {
@@ -310,7 +308,7 @@ impl<'r> Session<'r> {
         let reading = relay.enter(room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
-        let session = Self { relay, reading, who, address, attachment, is_seated: AtomicBool::new(false) };
+        let session = Self { relay, reading, who, address, attachment };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
@@ -325,10 +323,6 @@ impl<'r> Session<'r> {
             limits,
         };
         Ok((session, feed, welcome))
-    }
-
-    fn is_seated(&self) -> bool {
-        self.is_seated.load(Ordering::Relaxed)
     }
 
     async fn run(self, out: &Outgoing, incoming: &mut Incoming, feed: Feed) -> End {

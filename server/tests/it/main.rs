@@ -5,6 +5,7 @@
 //! - `bad_input`: whatever anyone sends gets its documented answer, and costs nothing that stays
 //! - `limits`: each bound, how it is told, what it answers and how it is lifted
 //! - `producer`: draws once and in order, whatever is retried over whichever transport
+//! - `shared_append`: batches that go together in one append, by whoever came first
 //! - `http`: sessions, polls, event streams, snapshots and the rest of the addresses
 //! - `board`: the drawing board's page and files, and that its page may connect
 //! - `presence`: who is here, and pointers
@@ -38,6 +39,7 @@ mod producer;
 mod redis_store;
 mod rust_client;
 mod sessions;
+mod shared_append;
 mod store_contract;
 mod support;
 mod tidy;

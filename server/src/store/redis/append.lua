@@ -1,7 +1,7 @@
 -- Appends batches, whole or not at all: whatever can fail is done before the first write.
 -- KEYS 1 log, 2 meta, 3 clients, 4 channel.
--- ARGV 1 a fresh epoch, 2 the node's name, 3 the most bytes to publish, 4 how many batches; then for each
--- batch its author, first n, number of records, and the records.
+-- ARGV 1 a fresh epoch, 2 the node's name, 3 the most bytes to publish, 4 how often the node itself is
+-- subscribed, 5 how many batches; then for each batch its author, first n, number of records, and the records.
 -- Returns epoch, seq before, the record before (or false), bytes, and for each batch
 -- { new, first seq or -1, last n, last seq } or { -1, expected n }.
 
@@ -9,13 +9,19 @@ local log = open()
 local before_seq = log.records
 local before = redis.call('LINDEX', KEYS[1], -1)
 
-local latest_of, place = {}, 5
-for _ = 1, tonumber(ARGV[4]) do
-  local author = ARGV[place]
-  local field = redis.call('HGET', KEYS[3], author)
-  latest_of[author] = field and latest_batch(field, log.records) or nil
-  if field and not latest_of[author] then distrust(log) end
+local batches, authors, place = tonumber(ARGV[5]), {}, 6
+for _ = 1, batches do
+  if ARGV[place] ~= '0' then authors[#authors + 1] = ARGV[place] end
   place = place + 3 + tonumber(ARGV[place + 2])
+end
+local latest_of = {}
+for from = 1, #authors, SLICE do
+  local last = math.min(from + SLICE - 1, #authors)
+  for i, field in ipairs(redis.call('HMGET', KEYS[3], unpack(authors, from, last))) do
+    local latest = field and latest_batch(field, log.records)
+    if field and not latest then distrust(log) end
+    latest_of[authors[from + i - 1]] = latest or nil
+  end
 end
 if log.lost then
   recount(log)
@@ -23,8 +29,8 @@ if log.lost then
 end
 
 local outcomes, new, touched, new_bytes = {}, {}, {}, 0
-place = 5
-for batch = 1, tonumber(ARGV[4]) do
+place = 6
+for batch = 1, batches do
   local author, first_n, count = ARGV[place], tonumber(ARGV[place + 1]), tonumber(ARGV[place + 2])
   local last_n, records = first_n + count - 1, place + 3
   place = records + count
@@ -52,7 +58,7 @@ for batch = 1, tonumber(ARGV[4]) do
     if named then
       if not known then log.clients = log.clients + 1 end
       latest_of[author] = { expected, last_n, log.records }
-      touched[author] = true
+      touched[author] = latest_of[author]
     end
     outcomes[batch] = { count - skip, first_seq, last_n, log.records }
   end
@@ -67,20 +73,21 @@ settle(log)
 for from = 1, #new, SLICE do
   redis.call('RPUSH', KEYS[1], unpack(new, from, math.min(from + SLICE - 1, #new)))
 end
-if not log.found then
-  for author in pairs(touched) do
-    redis.call('HSET', KEYS[3], author, latest_field(latest_of[author]))
-  end
-end
+if not log.found then keep_latest(touched) end
 
-if #new > 0 then
+-- Published only when somebody else hears it, and a hint only: a user who may not ask, or not publish, has stored
+-- the records all the same.
+local function is_heard()
+  local heard = redis.pcall('PUBSUB', 'NUMSUB', KEYS[4])
+  return heard.err or heard[2] > tonumber(ARGV[4])
+end
+if #new > 0 and is_heard() then
   local author, n, at = 0, 0, 0
   if before then author, n, at = identity(before) end
   local kind, body = 'A', ''
   if not author or new_bytes > tonumber(ARGV[3]) then kind = 'H' else body = table.concat(new) end
   local head = table.concat({ kind, ARGV[2], text(log.epoch), text(before_seq),
     text(author or 0), text(n or 0), text(at or 0) }, ' ')
-  -- A hint only: a user who may not publish has stored the records all the same.
   redis.pcall('PUBLISH', KEYS[4], head .. '\n' .. body)
 end
 return reply

@@ -51,6 +51,8 @@ struct Rooms {
     /// Rooms that came or went since the task last looked. Empty while there is no connection, because a new
     /// one begins with all that is desired.
     changed: HashSet<RoomId>,
+    /// What the connection is subscribed to: from the confirmation on, and until it is to be so no longer.
+    heard: HashSet<RoomId>,
     connected: bool,
 }
 
@@ -103,6 +105,11 @@ impl Subscriber {
         }
     }
 
+    /// Whether Redis counts this server among those who are subscribed to the room. If not, it may do so all the same.
+    pub(super) fn hears(&self, room: &RoomId) -> bool {
+        self.lock().heard.contains(room)
+    }
+
     /// Whether everything desired at the last connection is heard.
     pub(super) fn is_subscribed(&self) -> bool {
         self.subscribed.load(Ordering::Acquire)
@@ -129,6 +136,7 @@ impl Subscriber {
                 let mut rooms = self.lock();
                 rooms.connected = false;
                 rooms.changed.clear();
+                rooms.heard.clear();
             }
             if was_subscribed {
                 tracing::warn!(why, "the subscription was lost, and is taken up again");
@@ -146,16 +154,17 @@ impl Subscriber {
             Ok(connection) => connection,
             Err(error) => return error.to_string(),
         };
-        let mut heard = {
+        let desired = {
             let mut rooms = self.lock();
             rooms.connected = true;
             rooms.desired.clone()
         };
         let mut channels = vec![OWN_CHANNEL.to_owned()];
-        channels.extend(heard.iter().map(message::channel));
+        channels.extend(desired.iter().map(message::channel));
         if let Err(why) = subscribe(&mut connection, &channels).await {
             return why;
         }
+        self.lock().heard = desired;
         self.emit(StoreEvent::CatchUp(None));
         self.subscribed.store(true, Ordering::Release);
         self.took_hold.notify_waiters();
@@ -166,7 +175,7 @@ impl Subscriber {
         loop {
             let step = tokio::select! {
                 () = lost.notified() => Err("Redis closed the connection".to_owned()),
-                () = self.changed.notified() => self.reconcile(&mut connection, &mut heard).await,
+                () = self.changed.notified() => self.reconcile(&mut connection).await,
                 _ = ping.tick() => {
                     let ping = redis::cmd("PING");
                     let answer = timeout(ANSWER_TIMEOUT, ping.query_async::<Value>(&mut connection)).await;
@@ -198,12 +207,8 @@ impl Subscriber {
         self.client.get_multiplexed_async_connection_with_config(&config).await
     }
 
-    async fn reconcile(
-        &self,
-        connection: &mut MultiplexedConnection,
-        heard: &mut HashSet<RoomId>,
-    ) -> Result<(), String> {
-        let Changes { subscribe: new, unsubscribe: old, kept } = self.take_changes(heard);
+    async fn reconcile(&self, connection: &mut MultiplexedConnection) -> Result<(), String> {
+        let Changes { subscribe: new, unsubscribe: old, kept } = self.take_changes();
         for room in kept {
             self.emit(StoreEvent::CatchUp(Some(room)));
         }
@@ -211,26 +216,26 @@ impl Subscriber {
         for channels in channels.chunks(SUBSCRIBE_CHANNELS) {
             settled(timeout(ANSWER_TIMEOUT, connection.unsubscribe(channels)).await)?;
         }
-        for room in &old {
-            heard.remove(room);
-        }
         let channels: Vec<_> = new.iter().map(message::channel).collect();
         subscribe(connection, &channels).await?;
+        self.lock().heard.extend(new.iter().cloned());
         for room in new {
-            heard.insert(room.clone());
             self.emit(StoreEvent::CatchUp(Some(room)));
         }
         Ok(())
     }
 
-    fn take_changes(&self, heard: &HashSet<RoomId>) -> Changes {
+    fn take_changes(&self) -> Changes {
         let mut rooms = self.lock();
         let mut changes = Changes::default();
         for room in std::mem::take(&mut rooms.changed) {
-            match (rooms.desired.contains(&room), heard.contains(&room)) {
+            match (rooms.desired.contains(&room), rooms.heard.contains(&room)) {
                 (true, false) => changes.subscribe.push(room),
                 (true, true) => changes.kept.push(room),
-                (false, true) => changes.unsubscribe.push(room),
+                (false, true) => {
+                    rooms.heard.remove(&room);
+                    changes.unsubscribe.push(room);
+                }
                 (false, false) => {}
             }
         }

@@ -1,14 +1,17 @@
 //! The way out of one WebSocket: whole frames go in, from whoever has one, and leave in their order.
 //!
-//! Three write here: the connection's own task, the room's rows, and the library, which answers pings and closes.
+//! These write here: the connection's own task, the room with its answers and rows, and the library, which answers pings
+//! and closes.
 //! Each hands over whole frames under a lock, so that none of them can tear another's. What the kernel does not take
 //! at once waits here; from then on rows hand over nothing, and the connection's task sends it when it can.
 
 use std::io;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use inkrelay_protocol::ServerFrame;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
@@ -29,6 +32,7 @@ pub(super) struct Outlet {
     socket: OwnedWriteHalf,
     encoding: Encoding,
     state: Mutex<State>,
+    is_seated: AtomicBool,
     /// Wakes the connection's task: it left its row, or something waits to be sent.
     call: Notify,
 }
@@ -47,6 +51,19 @@ struct State {
     is_closed: bool,
 }
 
+impl State {
+    fn add_frame(&mut self, kind: OpCode, payload: &[u8]) {
+        if self.is_closed {
+            return;
+        }
+        // A page in a browser cannot see pings: to it nothing was sent.
+        if matches!(kind, OpCode::Data(_)) {
+            self.sent_at = Instant::now();
+        }
+        frame(kind, payload, &mut self.waiting);
+    }
+}
+
 impl Outlet {
     pub(super) fn new(socket: OwnedWriteHalf, encoding: Encoding) -> Self {
         let state = State {
@@ -57,7 +74,13 @@ impl Outlet {
             is_blocked: false,
             is_closed: false,
         };
-        Self { socket, encoding, state: Mutex::new(state), call: Notify::new() }
+        Self {
+            socket,
+            encoding,
+            state: Mutex::new(state),
+            is_seated: AtomicBool::new(false),
+            call: Notify::new(),
+        }
     }
 
     pub(super) const fn encoding(&self) -> Encoding {
@@ -83,32 +106,34 @@ impl Outlet {
     /// Adds the frame of a message in MessagePack, which goes out with the next flush.
     pub(super) fn add(&self, message: Bytes) {
         let payload = self.encoding.encode(message);
-        self.add_frame(data(self.encoding), &payload);
+        lock(&self.state).add_frame(data(self.encoding), &payload);
     }
 
-    /// Adds the answer to a batch. Returns how many wait by now.
-    pub(super) fn add_answer(&self, message: Bytes) -> usize {
-        self.add(message);
+    /// Adds the answer to a batch, which goes out with the next flush.
+    pub(super) fn add_answer(&self, answer: &ServerFrame<'_>) {
+        let payload = self.encoding.encode(answer.to_bytes().into());
         let mut state = lock(&self.state);
         state.answers += 1;
-        state.answers
+        state.add_frame(data(self.encoding), &payload);
+    }
+
+    /// Answers that wait to be sent.
+    pub(super) fn answers(&self) -> usize {
+        lock(&self.state).answers
+    }
+
+    /// Whether one of the room's rows hands over records, so that what waits goes along.
+    pub(super) fn is_seated(&self) -> bool {
+        self.is_seated.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_seated(&self, is_seated: bool) {
+        self.is_seated.store(is_seated, Ordering::Relaxed);
     }
 
     pub(super) fn add_ping(&self) {
-        self.add_frame(OpCode::Control(Control::Ping), &[]);
+        lock(&self.state).add_frame(OpCode::Control(Control::Ping), &[]);
     }
-
-    fn add_frame(&self, kind: OpCode, payload: &[u8]) {
-        let mut state = lock(&self.state);
-        if !state.is_closed {
-            // A page in a browser cannot see pings: to it nothing was sent.
-            if matches!(kind, OpCode::Data(_)) {
-                state.sent_at = Instant::now();
-            }
-            frame(kind, payload, &mut state.waiting);
-        }
-    }
-
     /// Sends what the library writes, frame by frame: pongs, and closes, after which it does not flush. Waits while the
     /// client takes nothing: the library then keeps its newest pong alone, however many pings come.
     ///

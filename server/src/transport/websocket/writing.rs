@@ -62,7 +62,7 @@ impl Session<'_> {
             if let Some(position) = seat.as_ref().and_then(Seat::left_at) {
                 *seat = None;
                 // Answers do not wait while the store is read: no row sends them along any more.
-                self.is_seated.store(false, Ordering::Relaxed);
+                out.outlet.set_seated(false);
                 *feed = Feed::at(Cursor::at(position));
             }
             if seat.is_none() {
@@ -91,7 +91,7 @@ impl Session<'_> {
                     }
                 }
             }
-            self.is_seated.store(seat.is_some(), Ordering::Relaxed);
+            out.outlet.set_seated(seat.is_some());
             if out.outlet.sent_at().elapsed() >= times.heartbeat {
                 out.add(&ServerFrame::Heartbeat(room.head()));
             }
@@ -163,14 +163,13 @@ impl Outgoing {
         self.outlet.add(frame.to_bytes().into());
     }
 
-    /// Gathers the answer to a batch. Returns how many are gathered by now.
-    pub(super) fn answer(&self, frame: &ServerFrame<'_>) -> usize {
-        self.outlet.add_answer(frame.to_bytes().into())
+    /// Answers that are gathered.
+    pub(super) fn answers(&self) -> usize {
+        self.outlet.answers()
     }
 
-    /// Sends what is gathered, as far as the client takes it at once; the writing half sees to the rest.
-    pub(super) fn send(&self) {
-        self.outlet.send();
+    pub(super) fn outlet(&self) -> Arc<Outlet> {
+        Arc::clone(&self.outlet)
     }
 
     /// Gathers a frame of any size.

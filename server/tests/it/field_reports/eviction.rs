@@ -10,6 +10,7 @@ use inkrelay_server::hub::{Hub, HubLimits};
 use inkrelay_server::room::feed::{Fed, Feed};
 use inkrelay_server::room::{Node, Room, RoomLimits};
 use inkrelay_server::store::{Batch, MemoryStore, ReadLimit};
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use crate::support::PATIENCE;
@@ -84,7 +85,8 @@ async fn a_room_that_is_dropped_while_somebody_comes_loses_nothing() {
         let draws = async {
             for n in first..first + 3 {
                 let room = hub.enter(&id).await.ok().unwrap();
-                let answer = room.append(batch(author, n));
+                let (sender, answer) = oneshot::channel();
+                room.append(batch(author, n), Box::new(|answer| sender.send(answer).unwrap()));
                 // As a client that goes before it is answered.
                 drop(room);
                 let (stored, head) = answer.await.unwrap().unwrap();

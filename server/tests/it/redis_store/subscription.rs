@@ -45,7 +45,7 @@ async fn a_watch_is_confirmed_and_appends_are_told() {
     caught_up(&mut events, &room).await;
 
     let first = other.append(&room, &[batch(ada, 1, 2), batch(author(2), 1, 1)]).await.unwrap();
-    let second = store.append(&room, &[batch(ada, 3, 1)]).await.unwrap();
+    let second = other.append(&room, &[batch(ada, 3, 1)]).await.unwrap();
     let sent = [vec![record(ada, 1), record(ada, 2), record(author(2), 1)], vec![record(ada, 3)]];
     for (appended, sent) in [first, second].into_iter().zip(sent) {
         match next(&mut events).await {
@@ -70,6 +70,60 @@ async fn a_watch_is_confirmed_and_appends_are_told() {
     store.unwatch(&room);
     store.watch(&room);
     caught_up(&mut events, &room).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_is_told_when_another_server_hears_it() {
+    let server = RedisServer::start();
+    let (store, other) = (connect(&server.url()).await, connect(&server.url()).await);
+    let ((_one, mut own), (_two, mut others)) = (listen(&store), listen(&other));
+    let (room, ada) = (room(), author(1));
+    let told_records = async |events: &mut UnboundedReceiver<StoreEvent>, n| match next(events).await {
+        StoreEvent::Appended { records, .. } => assert_eq!(records, [record(ada, n)]),
+        other => panic!("{other:?}"),
+    };
+    store.watch(&room);
+    caught_up(&mut own, &room).await;
+    // The first would come before the second, were it told to the one who alone hears it, and made it.
+    store_one(&*store, &room, batch(ada, 1, 1)).await;
+    store_one(&*other, &room, batch(ada, 2, 1)).await;
+    told_records(&mut own, 2).await;
+
+    other.watch(&room);
+    caught_up(&mut others, &room).await;
+    store_one(&*store, &room, batch(ada, 3, 1)).await;
+    told_records(&mut others, 3).await;
+    told_records(&mut own, 3).await;
+
+    // One that no longer watches is no longer among those who hear it, and the other one is.
+    store.unwatch(&room);
+    eventually("the watch has ended", async || subscribers(&server, &room) == 1).await;
+    store_one(&*store, &room, batch(ada, 4, 1)).await;
+    told_records(&mut others, 4).await;
+
+    // Who lost its connection does not take the other's subscription for its own.
+    store.watch(&room);
+    caught_up(&mut own, &room).await;
+    server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    assert!(matches!(next(&mut own).await, StoreEvent::CatchUp(None)));
+    assert!(matches!(next(&mut others).await, StoreEvent::CatchUp(None)));
+    store_one(&*store, &room, batch(ada, 5, 1)).await;
+    told_records(&mut others, 5).await;
+}
+
+/// Then everything is published, whoever hears it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_not_ask_who_hears_it_tells_all() {
+    let server = RedisServer::start();
+    server.command(&["ACL", "SETUSER", "ada", "on", ">pen", "~*", "&*", "+@all", "-pubsub"]);
+    let url = server.url().replace("redis://", "redis://ada:pen@");
+    let store = connect(&url).await;
+    let (_listener, mut events) = listen(&store);
+    let (room, ada) = (room(), author(1));
+    store.watch(&room);
+    caught_up(&mut events, &room).await;
+    store_one(&*store, &room, batch(ada, 1, 1)).await;
+    assert!(matches!(next(&mut events).await, StoreEvent::Appended { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,7 +317,7 @@ async fn a_link_that_died_in_silence_is_replaced() {
         if number < 2 && is_dead.load(Ordering::Acquire) { Fate::Swallow } else { Fate::Forward }
     };
     let proxy = Proxy::start(server.port(), Arc::new(rule)).await;
-    let store = connect(&proxy.url()).await;
+    let (store, other) = (connect(&proxy.url()).await, connect(&server.url()).await);
     let (_listener, mut events) = listen(&store);
     let (room, ada) = (room(), author(1));
     store.watch(&room);
@@ -275,6 +329,6 @@ async fn a_link_that_died_in_silence_is_replaced() {
     assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     assert!(matches!(next(&mut events).await, StoreEvent::CatchUp(None)));
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
-    store_one(&*store, &room, batch(ada, 2, 1)).await;
+    store_one(&*other, &room, batch(ada, 2, 1)).await;
     assert!(matches!(next(&mut events).await, StoreEvent::Appended { .. }));
 }
