@@ -8,6 +8,7 @@ mod measures;
 mod page;
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use clap::Args;
 
@@ -19,7 +20,7 @@ use measures::{Group, MEASURES, Measure, Round};
 /// Measures each bound that the relay is to hold, prints it, and ends with 1 where one is missed
 ///
 /// Run it in the project's folder, on a machine with nothing else to do. All of it takes about a quarter of an hour; broken off,
-/// it goes on where it was. The table goes into PERFORMANCE.md, between the two marks that it has there.
+/// it goes on where it was, unless the programs were built anew. The table goes into PERFORMANCE.md, between the two marks that it has there.
 /// Example: inkrelay-load bounds --only fanout --again
 #[derive(Clone, Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -72,10 +73,11 @@ impl Bounds {
         if self.again {
             tasks.iter().try_for_each(|task| task.forget(&self.results))?;
         }
-        tasks::run(&tasks.iter().collect::<Vec<_>>(), &self.results)?;
+        let built = tasks::built()?;
+        tasks::run(&tasks.iter().collect::<Vec<_>>(), &self.results, built)?;
 
         // The page has all measures: those that were not asked for now may have been before.
-        let rounds: Vec<Round> = (1..=rounds).map(|round| self.read(round)).collect();
+        let rounds: Vec<Round> = (1..=rounds).map(|round| self.read(round, built)).collect();
         let rows: Vec<Row> = MEASURES.iter().map(|measure| Row::new(measure, &rounds)).collect();
         let shown: Vec<&Row> =
             rows.iter().filter(|row| asked.iter().any(|asked| asked.name == row.measure.name)).collect();
@@ -90,10 +92,10 @@ impl Bounds {
     }
 
     /// All results of a round.
-    fn read(&self, round: u32) -> Round {
+    fn read(&self, round: u32, built: SystemTime) -> Round {
         let read = |load: &Load| {
             let task = load.task(round, self.quick);
-            task.is_done(&self.results).then(|| (load.name, task.report(&self.results)))
+            task.is_done(&self.results, built).then(|| (load.name, task.report(&self.results)))
         };
         Round(LOADS.iter().filter_map(read).collect())
     }

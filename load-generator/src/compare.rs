@@ -17,7 +17,7 @@ use crate::tasks;
 /// Runs replay, fanout, rooms, churn and messaging on this relay and on all baselines, and writes COMPARISON.md
 ///
 /// Run it in the project's folder, on a machine with nothing else to do. It takes less than an hour; broken off, it goes on
-/// where it was. To begin anew, remove the folder of its results.
+/// where it was, unless the programs were built anew. To begin anew, remove the folder of its results.
 /// Example: inkrelay-load compare
 #[derive(Clone, Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -43,7 +43,7 @@ impl Compare {
     /// When nothing can be started or written. A run that fails is told in the page.
     pub fn run(&self) -> Result<(), Failure> {
         let runs = plan::runs(self.rounds, self.quick);
-        tasks::run(&runs.iter().map(|run| &run.task).collect::<Vec<_>>(), &self.results)?;
+        tasks::run(&runs.iter().map(|run| &run.task).collect::<Vec<_>>(), &self.results, tasks::built()?)?;
         page::write(&self.out, &self.results, &runs, self.quick)?;
         println!("{}", self.out.join(page::FILE).display());
         Ok(())

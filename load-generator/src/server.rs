@@ -256,7 +256,11 @@ fn wait_for(address: &str) -> Result<(), Failure> {
     }
 }
 
-fn relay_beside() -> Result<PathBuf, Failure> {
+/// The relay that was built with this program.
+///
+/// # Errors
+/// When there is none.
+pub fn relay_beside() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe()?;
     let relay = own.with_file_name("inkrelay");
     if relay.exists() {

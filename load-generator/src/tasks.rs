@@ -1,17 +1,19 @@
 //! Runs of this program, one after the other, each a program of its own so that none inherits another's memory.
 //!
-//! What has run is kept, each in a folder of its own: a series that was broken off goes on where it was.
+//! What has run is kept, each in a folder of its own: a series that was broken off goes on where it was, unless the
+//! programs have been built anew.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::report::Report;
 use crate::run::Failure;
+use crate::server::relay_beside;
 
 /// What a run leaves behind.
 pub const RESULT: &str = "report.json";
@@ -38,10 +40,11 @@ pub struct Task {
 }
 
 impl Task {
-    /// Whether it has run, well or not.
-    pub fn is_done(&self, results: &Path) -> bool {
+    /// Whether it has run, well or not, since these programs were built.
+    pub fn is_done(&self, results: &Path, built: SystemTime) -> bool {
         let folder = results.join(&self.folder);
-        folder.join(RESULT).exists() || folder.join(FAILED).exists()
+        let written = |name| fs::metadata(folder.join(name)).and_then(|file| file.modified());
+        [RESULT, FAILED].iter().any(|name| written(name).is_ok_and(|written| written >= built))
     }
 
     /// What it measured.
@@ -98,15 +101,24 @@ impl Task {
     }
 }
 
+/// When the programs were built that are measured: what was measured of older ones does not count.
+///
+/// # Errors
+/// When there is no relay beside this program.
+pub fn built() -> Result<SystemTime, Failure> {
+    let modified = |program: &Path| fs::metadata(program).and_then(|file| file.modified());
+    Ok(modified(&std::env::current_exe()?)?.max(modified(&relay_beside()?)?))
+}
+
 /// Runs those that have not run yet, and says which and how long it will take.
 ///
 /// # Errors
 /// When nothing can be started or written. A run that fails leaves its reason.
-pub fn run(tasks: &[&Task], results: &Path) -> Result<(), Failure> {
+pub fn run(tasks: &[&Task], results: &Path, built: SystemTime) -> Result<(), Failure> {
     if !Path::new("load-generator/baselines").is_dir() {
         return Err("run it in the project's folder: it starts load-generator/baselines".into());
     }
-    let open: Vec<&&Task> = tasks.iter().filter(|task| !task.is_done(results)).collect();
+    let open: Vec<&&Task> = tasks.iter().filter(|task| !task.is_done(results, built)).collect();
     let began = Instant::now();
     for (index, task) in open.iter().enumerate() {
         let left = match index {
@@ -166,13 +178,16 @@ mod tests {
             writes_file: false,
         };
         assert_eq!(task.arguments.len(), 3);
-        assert!(!task.is_done(results.path()));
+        let built = SystemTime::now() - Duration::from_secs(60);
+        assert!(!task.is_done(results.path(), built));
         fs::create_dir(results.path().join("run-1")).unwrap();
         fs::write(results.path().join("run-1").join(FAILED), "no server").unwrap();
-        assert!(task.is_done(results.path()));
+        assert!(task.is_done(results.path(), built));
+        // It is of programs that are no longer there.
+        assert!(!task.is_done(results.path(), SystemTime::now() + Duration::from_secs(60)));
         assert_eq!(task.report(results.path()).unwrap_err(), "no server");
         task.forget(results.path()).unwrap();
         task.forget(results.path()).unwrap();
-        assert!(!task.is_done(results.path()));
+        assert!(!task.is_done(results.path(), built));
     }
 }

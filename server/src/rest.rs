@@ -1,26 +1,26 @@
 //! Rest: while much comes, a worker that has nothing to do looks again a moment later.
 //!
 //! A worker that waits is woken by each frame, and where thousands come in a second the waking costs more than what is done
-//! with them. But while rooms are busy, records wait for their room's beat anyway. So a worker rests for a part of that
-//! time, and finds all that came meanwhile at once: interrupt moderation, as network cards have it. Nobody rests
-//! when little comes, nor for those whose next request follows an answer, as posts and polls do.
+//! with them. But while rooms are busy, what is answered over WebSockets waits for the room's beat anyway. So a worker rests
+//! for a part of that time, and finds all that came meanwhile at once: interrupt moderation, as network cards have it.
+//! Nobody rests when little comes, nor for posts and polls, the next of which follows an answer.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The part of the flush time that a worker rests, and how long at most.
-const PART: u32 = 4;
+const PART: u32 = 5;
 const REST_MAX: Duration = Duration::from_millis(1);
 /// Over how long it is seen how much comes.
 const WINDOW: Duration = Duration::from_millis(10);
-/// In a window with fewer appends that wait for their beat nobody rests: 2,000 a second.
+/// In a window with fewer answers that wait for a beat nobody rests: 2,000 a second.
 const BUSY: u64 = 20;
 
-/// Appends of this process whose records wait for their room's beat. Workers belong to the process, not to a room.
+/// Answers of this process that wait for their room's beat. Workers belong to the process, not to a room.
 static WAITING: AtomicU64 = AtomicU64::new(0);
 
-/// An append's records wait for their room's beat.
+/// An answer waits for its room's beat.
 pub fn count_waiting() {
     WAITING.fetch_add(1, Ordering::Relaxed);
 }

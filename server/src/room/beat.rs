@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use super::{Room, STRETCH};
 use crate::lock::lock;
-use crate::rest;
 
 /// A room is quiet when nothing came for so many flush times. With one drawer and a display of 60 Hz it is.
 const QUIET: u32 = 2;
@@ -60,11 +59,9 @@ impl Room {
             let most = STRETCH.bytes.min(self.node.limits.tail_bytes / 2);
             let may_wait = !flush_time.is_zero() && state.waiting_bytes < most;
             if may_wait && self.beat.is_scheduled.load(Ordering::Acquire) {
-                rest::count_waiting();
                 return;
             }
             if may_wait && !is_quiet {
-                rest::count_waiting();
                 self.beat.is_scheduled.store(true, Ordering::Release);
                 let room = Arc::clone(self);
                 tokio::spawn(async move {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::End;
 use super::outlet::Outlet;
 use crate::lock::lock;
+use crate::rest;
 use crate::room::{ANSWER_TIME, Answer, NotStored, Reply, Room};
 use crate::session::Refused;
 
@@ -185,7 +186,9 @@ impl Answers {
 
     /// Sends what was answered, unless the room's next records take it along in a moment.
     fn send(&self) {
-        if !(self.outlet.is_seated() && self.room.is_beat_due()) {
+        if self.outlet.is_seated() && self.room.is_beat_due() {
+            rest::count_waiting();
+        } else {
             self.outlet.send();
         }
     }
