@@ -115,8 +115,11 @@ struct Work(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
 
 impl Work {
     fn poll(&mut self, context: &mut Context<'_>) {
-        if self.0.as_mut().is_some_and(|work| work.as_mut().poll(context).is_ready()) {
-            self.0 = None;
+        // Not there while it is polled: if that panics, it does not go on.
+        if let Some(mut work) = self.0.take()
+            && work.as_mut().poll(context).is_pending()
+        {
+            self.0 = Some(work);
         }
     }
 }

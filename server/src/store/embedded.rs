@@ -31,7 +31,9 @@
 //! Where the write-ahead log was damaged before its end, what followed is lost: that is logged, and every room
 //! has a new epoch. Not to be told from a crash are damage to the last page in that log, and a file that was
 //! replaced by an older one. Readers notice them all the same, because a position names its record. Damage to
-//! rooms and clients while the server runs is noticed where a checksum sees it, or else at the next start.
+//! rooms and clients while the server runs is noticed where a checksum sees it, or else at the next start. Damage to
+//! SQLite's list of free pages, which the journal uses all the time, may have records written over; reading these is an
+//! error then.
 //!
 //! After an error while writing or syncing nothing is written until the server is started again; reading goes on.
 //! A full disk is no such error: appends are refused until there is space.
@@ -129,7 +131,7 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Opens the store of a folder, or makes one there. Blocks: reads a row of each room.
+    /// Opens the store of a folder, or makes one there. Blocks: reads each room's and each client's row, and the journal.
     ///
     /// # Errors
     /// [`OpenError`], in words for the operator. Nothing was changed, unless there was an empty folder.

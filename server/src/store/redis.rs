@@ -9,7 +9,7 @@
 //!
 //! and the channels `inkrelay:{ROOM}`, see `message.rs`, and `inkrelay`, on which nothing is said. Channels do not
 //! know database numbers: two installations on one Redis would hear each other, so that only number 0 is taken.
-//! What is appended is published when anybody but the server that appends it is subscribed.
+//! What is appended is published when anybody but the server that appends it is subscribed, or may be at a replica.
 //! A Redis that lost its data is given the secret back by the servers that know it (`secret.rs`).
 //!
 //! Every access to a room goes through a script, which begins by asking whether the keys still belong together,
@@ -18,7 +18,7 @@
 //! else.
 //!
 //! Needs Redis 7 or later, and a user who may run scripts and, in them, `INFO`. What this user may not do beyond
-//! that, `PUBLISH`, `PUBSUB` and `CONFIG GET`, costs speed and a sentence at the start.
+//! that, `PUBLISH` and `PUBSUB`, costs speed, and `CONFIG GET` a sentence at the start.
 
 mod backoff;
 mod call;

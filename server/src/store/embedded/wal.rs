@@ -3,8 +3,9 @@
 //! SQLite takes the log up to the first frame that does not fit its checksum, and what follows for the rest of
 //! an older log: that is what a crash leaves. But a byte that changed by itself looks the same, and then
 //! acknowledged appends follow, which SQLite drops without a word. They give themselves away by the two random
-//! numbers ("salts") of the current log. (A power cut may leave such frames too, of the last commit, which
-//! nobody was told of. The two cannot be told apart, so both count as damage; it costs a new epoch.)
+//! numbers ("salts") of the current log, and by the mark that ends a commit. A commit that failed, for want of space,
+//! leaves frames without that mark. (A power cut may leave frames with it, of the last commit, which
+//! nobody was told of. That cannot be told from damage, and counts as such; it costs a new epoch.)
 //!
 //! The format: <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
 
@@ -17,7 +18,7 @@ const FRAME_HEADER: usize = 24;
 /// Its lowest bit says that checksums take the words in big-endian order.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Whether frames of the current log follow one that SQLite will not take.
+/// Whether commits of the current log follow a frame that SQLite will not take.
 pub(super) fn is_damaged(wal: &Path) -> io::Result<bool> {
     let file = match File::open(wal) {
         Ok(file) => file,
@@ -41,7 +42,8 @@ pub(super) fn is_damaged(wal: &Path) -> io::Result<bool> {
     let mut is_cut = false;
     while fill(&mut file, &mut frame)? {
         let is_current = frame[8..16] == header[16..24];
-        if is_cut && is_current {
+        let ends_commit = word(&frame, 4) != 0;
+        if is_cut && is_current && ends_commit {
             return Ok(true);
         }
         if !is_cut {
@@ -87,5 +89,36 @@ fn fill(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A commit that failed for want of space, over the beginning of which a smaller one was written, is no loss.
+    #[test]
+    fn frames_without_the_end_of_a_commit_are_no_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = rusqlite::Connection::open(folder.path().join("a")).unwrap();
+        connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+        connection.execute_batch("CREATE TABLE t (bytes BLOB); INSERT INTO t VALUES (x'00')").unwrap();
+        let log = folder.path().join("a-wal");
+        let before = fs::read(&log).unwrap().len();
+        connection.execute_batch("INSERT INTO t VALUES (zeroblob(30000))").unwrap();
+        let mut whole = fs::read(&log).unwrap();
+        let page = word(&whole, 8) as usize;
+        assert!(whole.len() > before + 4 * (FRAME_HEADER + page), "the commit has several frames");
+        assert!(!is_damaged(&log).unwrap());
+
+        // SQLite takes nothing from here on.
+        whole[before + FRAME_HEADER] ^= 1;
+        let cut = folder.path().join("cut");
+        fs::write(&cut, &whole[..whole.len() - FRAME_HEADER - page]).unwrap();
+        assert!(!is_damaged(&cut).unwrap());
+        fs::write(&cut, &whole).unwrap();
+        assert!(is_damaged(&cut).unwrap());
     }
 }

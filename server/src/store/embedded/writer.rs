@@ -38,7 +38,7 @@ const FOLD_RECORDS: usize = 2048;
 const FOLD_BYTES: usize = 1 << 20;
 /// How long an entry stays in the journal.
 const FOLD_AFTER: Duration = Duration::from_secs(1);
-/// How long after a fold that failed the next is tried, while appends go on.
+/// How long after a fold that failed the next is tried.
 const FOLD_RETRY: Duration = Duration::from_secs(1);
 /// Records, or bytes of entries, from which on nothing is appended until a fold succeeds.
 const JOURNAL_RECORDS: usize = 4 * FOLD_RECORDS;
@@ -82,15 +82,13 @@ pub(super) struct Writer {
     unfolded: Arc<Unfolded>,
     /// When the journal is to be folded however little it holds; none while it is empty.
     fold_at: Option<Instant>,
-    /// Not to be tried again before: the last fold failed.
-    fold_not_before: Option<Instant>,
+    /// The last fold failed: when to try again, and what its failure means to appends.
+    fold_failed: Option<(Instant, StoreError)>,
     /// The bytes of the entry that is being written; kept for their allocation.
     entry: Vec<u8>,
     gather: Gather,
     /// Bytes that the write-ahead log has grown by since the last checkpoint, estimated.
     wal_bytes: usize,
-    /// Whether it has grown enough, and the journal was folded.
-    checkpoint_is_due: bool,
     /// When the first commit was made that is not synced; only under [`SyncPolicy::Interval`].
     unsynced_since: Option<Instant>,
     poison: Poison,
@@ -108,11 +106,10 @@ impl Writer {
             fold_at: (journal.records > 0).then(Instant::now),
             journal,
             unfolded,
-            fold_not_before: None,
+            fold_failed: None,
             entry: Vec::new(),
             gather: Gather::default(),
             wal_bytes: 0,
-            checkpoint_is_due: false,
             unsynced_since: None,
             poison,
             _lock: lock,
@@ -159,7 +156,7 @@ impl Writer {
             }
             self.commit(group);
             // Not both in one turn: appends wait meanwhile.
-            if self.checkpoint_is_due && self.poison.get().is_none() {
+            if self.checkpoint_is_due() {
                 self.checkpoint();
             } else {
                 self.fold_when_due();
@@ -169,10 +166,17 @@ impl Writer {
         self.finish();
     }
 
-    /// The next command, or none once a fold or a sync is due.
+    fn checkpoint_is_due(&self) -> bool {
+        self.wal_bytes >= CHECKPOINT_BYTES && self.poison.get().is_none()
+    }
+
+    /// The next command, or none once there is something else to do.
     fn wait(&self, commands: &Receiver<Command>) -> Result<Command, TryRecvError> {
+        if self.checkpoint_is_due() {
+            return commands.try_recv();
+        }
         let fold = self.fold_at.filter(|_| self.poison.get().is_none());
-        let fold = fold.map(|at| self.fold_not_before.map_or(at, |earliest| earliest.max(at)));
+        let fold = fold.map(|at| self.fold_failed.as_ref().map_or(at, |(again, _)| at.max(*again)));
         let sync = self.unsynced_since.map(|since| since + SyncPolicy::INTERVAL);
         let Some(due) = [fold, sync].into_iter().flatten().min() else {
             return commands.recv().map_err(|_| TryRecvError::Disconnected);
@@ -209,9 +213,6 @@ impl Writer {
         if let Some(why) = self.poison.get() {
             return Err(unavailable(why));
         }
-        if self.journal.records >= JOURNAL_RECORDS || self.journal.bytes >= JOURNAL_BYTES {
-            self.fold()?;
-        }
         self.known.forget_when_many();
         self.entry.clear();
         let mut plans = Vec::with_capacity(group.len());
@@ -232,10 +233,26 @@ impl Writer {
             plans.push(planned);
         }
         if !self.entry.is_empty() {
+            self.make_room()?;
             self.write_entry().map_err(|error| self.give_up(&error))?;
             self.publish(group, &plans);
         }
         Ok(plans.into_iter().map(|planned| planned.map(|planned| planned.appended)).collect())
+    }
+
+    /// Has the journal folded where it holds as much as it may.
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        if self.journal.records < JOURNAL_RECORDS && self.journal.bytes < JOURNAL_BYTES {
+            return Ok(());
+        }
+        match &self.fold_failed {
+            // Not with each append: a fold that fails writes as much as one that does not.
+            Some((again, error)) if Instant::now() < *again => {
+                self.known.forget();
+                Err(error.clone())
+            }
+            _ => self.fold(),
+        }
     }
 
     /// The commit: a statement by itself is a transaction.
@@ -283,7 +300,7 @@ impl Writer {
         let Some(at) = self.fold_at.filter(|_| self.poison.get().is_none()) else { return };
         let is_full = self.journal.records >= FOLD_RECORDS || self.journal.bytes >= FOLD_BYTES;
         let now = Instant::now();
-        if (is_full || now >= at) && self.fold_not_before.is_none_or(|earliest| now >= earliest) {
+        if (is_full || now >= at) && self.fold_failed.as_ref().is_none_or(|(again, _)| now >= *again) {
             // An error was logged. What it left in the journal is as durable there.
             let _ = self.fold();
         }
@@ -299,17 +316,17 @@ impl Writer {
         };
         if let Err(error) = run(&self.connection) {
             let answer = self.give_up(&error);
-            tracing::warn!("the newest records stay in the journal for now: {error}");
-            self.fold_not_before = Some(Instant::now() + FOLD_RETRY);
+            if self.poison.get().is_none() {
+                tracing::warn!("the newest records stay in the journal for now: {error}");
+            }
+            self.fold_failed = Some((Instant::now() + FOLD_RETRY, answer.clone()));
             return Err(answer);
         }
         // That it is not synced yet matters to nobody: until it is, the journal is there instead.
         self.unfolded.clear();
         self.wal_bytes += self.journal.bytes + rooms.len() * PAGES_PER_ROOM * PAGE_BYTES;
         self.journal = Journal { last: self.journal.last, ..Journal::default() };
-        (self.fold_at, self.fold_not_before) = (None, None);
-        // Soon, since the journal's pages are free now, and need not be moved.
-        self.checkpoint_is_due = self.wal_bytes >= CHECKPOINT_BYTES;
+        (self.fold_at, self.fold_failed) = (None, None);
         Ok(())
     }
 

@@ -76,8 +76,9 @@ end
 if not log.found then keep_latest(touched) end
 
 -- Published only when somebody else hears it, and a hint only: a user who may not ask, or not publish, has stored
--- the records all the same.
+-- the records all the same. Whoever hears it at a replica is not counted here.
 local function is_heard()
+  if log.has_replicas then return true end
   local heard = redis.pcall('PUBSUB', 'NUMSUB', KEYS[4])
   return heard.err or heard[2] > tonumber(ARGV[4])
 end

@@ -69,13 +69,14 @@ local function keep_latest(batches)
   if #fields > 0 then redis.call('HSET', KEYS[3], unpack(fields)) end
 end
 
--- The log as it is: replid, epoch, records, bytes, clients; `lost` when the keys do not belong together,
+-- The log as it is: replid, epoch, records, bytes, clients, has_replicas; `lost` when the keys do not belong together,
 -- `renewed` when the epoch is a new one. Nothing is written here.
 --
 -- `master_replid` is new after a restart, a rollback to an older dump, and a failover of either kind, which
 -- no counter inside the replicated keys can show.
 local function open()
-  local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+  local replication = redis.call('INFO', 'replication')
+  local replid = string.match(replication, 'master_replid:(%x+)')
   assert(replid, 'this server tells no master_replid, so that a failover could not be noticed')
   local kept = redis.call('HMGET', KEYS[2], 'replid', 'epoch', 'records', 'bytes', 'clients')
   local log = {
@@ -84,6 +85,7 @@ local function open()
     epoch = counter(kept[2]),
     bytes = counter(kept[4]),
     clients = counter(kept[5]),
+    has_replicas = string.match(replication, 'connected_slaves:(%d+)') ~= '0',
   }
   log.lost = redis.call('HLEN', KEYS[3]) ~= log.clients or counter(kept[3]) ~= log.records
     or not log.epoch or not log.bytes

@@ -105,7 +105,8 @@ impl Subscriber {
         }
     }
 
-    /// Whether Redis counts this server among those who are subscribed to the room. If not, it may do so all the same.
+    /// Whether Redis counts this server among those who are subscribed to the room, as far as is known: where it is not,
+    /// another server may miss what is published, as it may miss anything.
     pub(super) fn hears(&self, room: &RoomId) -> bool {
         self.lock().heard.contains(room)
     }

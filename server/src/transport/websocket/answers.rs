@@ -59,23 +59,23 @@ impl Answers {
         Self { outlet, room, state: Mutex::default(), call: Notify::new() }
     }
 
-    /// Whether a batch whose first number is `n` was on its way when an earlier one was refused, so that it is to be
-    /// dropped. If it was not, the client goes on from what was refused.
-    pub(super) fn was_on_its_way(&self, n: u64) -> bool {
+    /// A batch whose first number is `n` has come. `None` when it was on its way while an earlier one was refused, so that
+    /// it is to be dropped; else how many refusals there were, and the client goes on from what was refused.
+    pub(super) fn begin(&self, n: u64) -> Option<u64> {
         let mut state = lock(&self.state);
         if state.refused.is_some_and(|refused| n > refused) {
-            return true;
+            return None;
         }
         state.refused = None;
-        false
+        Some(state.refusals)
     }
 
     /// A batch whose first number is `n` is about to be given to the room: returns the reply that tells what became of it.
-    pub(super) fn expect(self: &Arc<Self>, n: u64) -> Reply {
+    /// `refusals` is what [`Answers::begin`] returned for it: the room may have refused another meanwhile.
+    pub(super) fn expect(self: &Arc<Self>, n: u64, refusals: u64) -> Reply {
         let mut state = lock(&self.state);
         let index = state.answered + state.batches.len() as u64;
         let until = Instant::now() + ANSWER_TIME;
-        let refusals = state.refusals;
         state.batches.push_back(InFlight { n, refusals, until, answer: None });
         // A connection that is gone does not linger for its answers.
         let answers = Arc::downgrade(self);
@@ -246,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn answers_come_in_the_order_of_the_batches() {
         let (answers, mut client) = answers().await;
-        let [first, second] = [answers.expect(1), answers.expect(2)];
+        let [first, second] = [answers.expect(1, 0), answers.expect(2, 0)];
         second(stored(2));
         assert_eq!((answers.in_flight(9).unwrap(), answers.outlet.waiting()), (2, 0));
         first(stored(1));
@@ -258,16 +258,31 @@ mod tests {
     #[tokio::test]
     async fn after_a_refusal_what_was_on_its_way_is_not_told_again() {
         let (answers, mut client) = answers().await;
-        let [first, second] = [answers.expect(1), answers.expect(2)];
+        let [first, second] = [answers.expect(1, 0), answers.expect(2, 0)];
         first(Err(NotStored::StoreFull));
         second(Err(NotStored::Gap(Gap { expected: 1 })));
         assert_eq!(answers.in_flight(9).unwrap(), 0);
-        assert!(answers.was_on_its_way(3));
-        assert!(!answers.was_on_its_way(1));
-        answers.expect(1)(stored(1));
+        assert_eq!(answers.begin(3), None);
+        assert_eq!(answers.begin(1), Some(1));
+        answers.expect(1, 1)(stored(1));
         let header = next(&mut client, 2).await;
         let error = next(&mut client, header[1].into()).await;
         assert_eq!((header[0], &error[..2]), (0x82, &[0x95, 72][..]));
+        assert_eq!(next(&mut client, 6).await, [0x82, 4, 0x93, 67, 1, 1]);
+    }
+
+    /// P-7: the room may refuse a batch while the next is looked at.
+    #[tokio::test]
+    async fn what_came_before_a_refusal_is_no_gap_however_late_it_is_given_to_the_room() {
+        let (answers, mut client) = answers().await;
+        let first = answers.expect(1, answers.begin(1).unwrap());
+        let refusals = answers.begin(2).unwrap();
+        first(Err(NotStored::Unknown));
+        answers.expect(2, refusals)(Err(NotStored::Gap(Gap { expected: 1 })));
+        assert_eq!(answers.in_flight(9).unwrap(), 0);
+        answers.expect(1, answers.begin(1).unwrap())(stored(1));
+        let header = next(&mut client, 2).await;
+        assert_eq!(next(&mut client, header[1].into()).await[..2], [0x95, 72]);
         assert_eq!(next(&mut client, 6).await, [0x82, 4, 0x93, 67, 1, 1]);
     }
 
@@ -275,7 +290,7 @@ mod tests {
     #[tokio::test]
     async fn a_gap_calls_the_reading_half_to_an_end() {
         let (answers, _client) = answers().await;
-        answers.expect(5)(Err(NotStored::Gap(Gap { expected: 1 })));
+        answers.expect(5, 0)(Err(NotStored::Gap(Gap { expected: 1 })));
         answers.called().await;
         assert!(matches!(answers.in_flight(9), Err(End::Close(CloseCode::OutOfStep, _))));
     }
@@ -283,7 +298,7 @@ mod tests {
     #[tokio::test]
     async fn the_reading_half_is_called_when_it_may_go_on() {
         let (answers, _client) = answers().await;
-        let replies = [answers.expect(1), answers.expect(2)];
+        let replies = [answers.expect(1, 0), answers.expect(2, 0)];
         assert_eq!(answers.in_flight(1).unwrap(), 2);
         for (n, reply) in (1..).zip(replies) {
             reply(stored(n));
@@ -295,11 +310,11 @@ mod tests {
     #[tokio::test]
     async fn an_answer_after_the_time_is_not_told_a_second_time() {
         let (answers, mut client) = answers().await;
-        let late = answers.expect(1);
+        let late = answers.expect(1, 0);
         lock(&answers.state).batches[0].until = Instant::now();
         assert_eq!(answers.expire(), None);
         late(stored(1));
-        answers.expect(1)(stored(1));
+        answers.expect(1, 1)(stored(1));
         let header = next(&mut client, 2).await;
         let error = next(&mut client, header[1].into()).await;
         assert_eq!(&error[..2], &[0x95, 72]);

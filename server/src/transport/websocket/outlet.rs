@@ -1,9 +1,8 @@
 //! The way out of one WebSocket: whole frames go in, from whoever has one, and leave in their order.
 //!
 //! These write here: the connection's own task, the room with its answers and rows, and the library, which answers pings
-//! and closes.
-//! Each hands over whole frames under a lock, so that none of them can tear another's. What the kernel does not take
-//! at once waits here; from then on rows hand over nothing, and the connection's task sends it when it can.
+//! and closes. Each hands over whole frames under a lock, so that none of them can tear another's. What the kernel does
+//! not take at once waits here; from then on rows hand over nothing, and the connection's task sends it when it can.
 
 use std::io;
 use std::sync::Mutex;
@@ -134,6 +133,7 @@ impl Outlet {
     pub(super) fn add_ping(&self) {
         lock(&self.state).add_frame(OpCode::Control(Control::Ping), &[]);
     }
+
     /// Sends what the library writes, frame by frame: pongs, and closes, after which it does not flush. Waits while the
     /// client takes nothing: the library then keeps its newest pong alone, however many pings come.
     ///

@@ -71,16 +71,16 @@ impl<'s> Reading<'s> {
                 biased;
                 () = answers.called() => {}
                 () = draining.as_mut(), if !is_draining => is_draining = true,
+                () = elapsed(&mut self.overdue) => match answers.expire() {
+                    Some(until) => self.overdue.iter_mut().for_each(|timer| timer.as_mut().reset(until)),
+                    None => self.overdue = None,
+                },
                 message = incoming.next(), if may_read => {
                     sign_at = Instant::now();
                     if let Some(bytes) = frame_bytes(message, encoding)? {
                         self.take(&bytes)?;
                     }
                 }
-                () = elapsed(&mut self.overdue) => match answers.expire() {
-                    Some(until) => self.overdue.iter_mut().for_each(|timer| timer.as_mut().reset(until)),
-                    None => self.overdue = None,
-                },
                 () = idle.as_mut(), if may_read => {
                     if self.out.client_took() {
                         sign_at = Instant::now();
@@ -109,14 +109,12 @@ impl<'s> Reading<'s> {
     }
 
     fn take_draws(&mut self, n: u64, draws: &[u8]) -> Result<(), End> {
-        if self.answers.was_on_its_way(n) {
-            return Ok(());
-        }
+        let Some(refusals) = self.answers.begin(n) else { return Ok(()) };
         let Session { relay, reading, who, address, .. } = self.session;
         let checked = relay.check_rate(who.client, *address);
         match checked.and_then(|()| relay.stamp(who.client, n, draws)) {
             Ok(batch) => {
-                reading.append(batch, self.answers.expect(n));
+                reading.append(batch, self.answers.expect(n, refusals));
                 self.overdue.get_or_insert_with(|| Box::pin(sleep(ANSWER_TIME)));
                 Ok(())
             }

@@ -63,6 +63,7 @@ impl Session<'_> {
                 *seat = None;
                 // Answers do not wait while the store is read: no row sends them along any more.
                 out.outlet.set_seated(false);
+                out.outlet.send();
                 *feed = Feed::at(Cursor::at(position));
             }
             if seat.is_none() {

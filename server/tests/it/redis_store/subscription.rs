@@ -332,3 +332,21 @@ async fn a_link_that_died_in_silence_is_replaced() {
     store_one(&*other, &room, batch(ada, 2, 1)).await;
     assert!(matches!(next(&mut events).await, StoreEvent::Appended { .. }));
 }
+
+/// A server may still be subscribed at a Redis that has become a replica. What is appended at the primary is told there.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_subscribed_at_a_replica_is_told_too() {
+    let (primary, replica) = (RedisServer::start(), RedisServer::start());
+    let reader = connect(&replica.url()).await;
+    let (_listener, mut events) = listen(&reader);
+    let (room, ada) = (room(), author(1));
+    reader.watch(&room);
+    caught_up(&mut events, &room).await;
+    replica.command(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
+    let info = |server: &RedisServer| server.command(&["INFO", "replication"]);
+    eventually("it follows", async || format!("{:?}", info(&primary)).contains("state=online")).await;
+
+    let writer = connect(&primary.url()).await;
+    store_one(&*writer, &room, batch(ada, 1, 1)).await;
+    while !matches!(next(&mut events).await, StoreEvent::Appended { .. }) {}
+}

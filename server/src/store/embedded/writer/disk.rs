@@ -51,7 +51,6 @@ impl Writer {
         let result =
             run("PASSIVE").and_then(|pages| if pages > WAL_PAGES_MAX { run("RESTART") } else { Ok(pages) });
         self.wal_bytes = 0;
-        self.checkpoint_is_due = false;
         match result {
             Ok(_) => {}
             // Without space the records stay where they are, in the write-ahead log, just as durable.

@@ -2,7 +2,7 @@
 //!
 //! A commit costs the CPU about as much as twenty appends, and a fast disk would have one for every three or four
 //! of them while many people draw. So commits begin at most once a millisecond while more appends are likely to
-//! come. Whoever appends alone never waits. Nor do those who append again as soon as they are answered, once all
+//! come. Whoever appends alone does not wait, a few commits after there were others. Nor do those who append again as soon as they are answered, once all
 //! of them are back; nor anybody while commits are rare.
 
 use std::time::{Duration, Instant};
