@@ -1,5 +1,7 @@
 /** A browser as tests see it, whichever engine it is: people, their pages, and what a hand does there. */
 
+import { sleep } from "./wait.ts";
+
 /** A place in the window, in CSS pixels from its upper left corner, and the pressure from 0 to 1 where a pen has it. */
 export type Point = readonly [x: number, y: number, pressure?: number];
 
@@ -17,6 +19,9 @@ export const INSECURE_HOST = "board.test";
 
 /** Points that are handed to a browser at once. Some take a whole stroke, others refuse messages beyond a size. */
 export const BATCH_POINTS = 200;
+
+/** How long a page may take to see that a pointer was lifted, in milliseconds; it may also have gone meanwhile. */
+const HANDLED = 5_000;
 
 export interface StrokeOptions {
   readonly tool?: Tool;
@@ -100,6 +105,7 @@ export abstract class Page {
     const [first, last] = [points[0], points.at(-1)];
     if (first === undefined || last === undefined) throw new Error("a stroke has a point");
     const at = ([x, y, pressure = 0.5]: Point) => ({ x, y, pressure });
+    const lifted = await this.#lifted();
     await this.pointer(tool, [
       { kind: "move", ...at(first), pressure: 0 },
       { kind: "down", ...at(first) },
@@ -112,6 +118,25 @@ export abstract class Page {
       );
     }
     await this.pointer(tool, [{ kind: "up", ...at(last) }]);
+    // Drivers may be done sooner than a page on a loaded machine, and what is asked of it then comes before the last points.
+    const end = Date.now() + HANDLED;
+    while ((await this.#lifted()) === lifted && Date.now() < end) await sleep(1);
+  }
+
+  /** How often a pointer was lifted in this page, as far as the page has come; `null` where it is gone. */
+  #lifted(): Promise<number | null> {
+    const count = () => {
+      const page = globalThis as typeof globalThis & { lifted?: number };
+      if (page.lifted === undefined) {
+        page.lifted = 0;
+        const add = () => {
+          page.lifted = (page.lifted ?? 0) + 1;
+        };
+        for (const name of ["pointerup", "pointercancel"]) addEventListener(name, add, true);
+      }
+      return page.lifted;
+    };
+    return this.evaluate(count).catch(() => null);
   }
 
   /** Moves the pointer without touching. */
