@@ -71,6 +71,11 @@ export async function unsentChanges(page: Page): Promise<number | null> {
 
 /** Waits until everything is stored. */
 export async function saved(page: Page, within = PATIENCE): Promise<void> {
+  // What was drawn since the last frame becomes draws in the next; a page that nobody sees has none.
+  await page.evaluate(() => {
+    const frame = new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => seen(null))));
+    return Promise.race([frame.then(() => null), new Promise<null>((late) => setTimeout(late, 2_000, null))]);
+  });
   await until("all is saved", async () => (await unsent(page)) === 0, within);
 }
 
