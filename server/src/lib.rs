@@ -8,6 +8,7 @@ pub mod hub;
 mod lock;
 pub mod random;
 pub mod rest;
+pub mod retention;
 pub mod room;
 pub mod session;
 pub mod store;
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 
 use config::{Config, to_usize};
 use hub::{Hub, HubLimits};
+use retention::Retention;
 use room::{Node, RoomLimits};
 use session::Relay;
 use store::{Store, StoreError};
@@ -70,6 +72,9 @@ pub async fn run(
     let relay = Arc::new(Relay::new(config, Arc::clone(&hub), &secret, draining));
 
     let care = tokio::spawn(Arc::clone(&hub).look_after());
+    let room_ttl = relay.config.times.room_ttl;
+    let retention = (!room_ttl.is_zero())
+        .then(|| tokio::spawn(Retention::new(Arc::clone(&hub), room_ttl).run()).abort_handle());
     let forget = tokio::spawn({
         let relay = Arc::clone(&relay);
         async move {
@@ -89,6 +94,9 @@ pub async fn run(
     }
     care.abort();
     forget.abort();
+    if let Some(retention) = retention {
+        retention.abort();
+    }
     store.close().await;
     Ok(())
 }

@@ -10,6 +10,7 @@
 //! - `board`: the drawing board's page and files, and that its page may connect
 //! - `presence`: who is here, and pointers
 //! - `drain`: a server that is told to stop
+//! - `room_life`: rooms that are deleted, because somebody wants it or nobody has drawn in them for long
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
 //! - `tidy`: which part may know which, and how long a file may be
@@ -37,6 +38,7 @@ mod limits;
 mod presence;
 mod producer;
 mod redis_store;
+mod room_life;
 mod rust_client;
 mod sessions;
 mod shared_append;

@@ -7,6 +7,7 @@
 //! Longer than most files, because the rules are one list, to be read from top to bottom.
 
 mod model;
+mod rooms;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ use inkrelay_server::random;
 use inkrelay_server::store::{Appended, Batch, Chunk, Gap, Head, MemoryStore, ReadLimit, Store, Stored};
 
 use model::{Dice, Model};
+pub use rooms::*;
 
 /// Makes each rule a test of its own, named after it.
 macro_rules! store_contract_tests {
@@ -48,6 +50,13 @@ macro_rules! store_contract_tests {
             heads_come_in_the_order_asked
             bytes_are_the_sum_of_the_records
             rooms_are_independent
+            rooms_are_listed_page_by_page_in_the_order_of_their_names
+            a_deleted_room_is_as_one_that_nobody_drew_in
+            after_a_deletion_a_retry_is_a_gap
+            a_deletion_is_one_step_against_appends
+            only_what_is_idle_is_deleted_for_it
+            a_log_is_restored_in_one_step
+            a_restored_log_goes_on
             the_secret_stays_the_same
             a_working_store_says_so
             any_sequence_of_calls_agrees_with_the_model

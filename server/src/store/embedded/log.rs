@@ -206,7 +206,11 @@ pub(super) fn read(
     // One transaction, so that head and records are of one moment.
     let transaction = connection.unchecked_transaction()?;
     let damaged = |what| Fault::Damaged(format!("room {name}: {what}"));
-    let (id, head, end) = match (room(&transaction, name)?, newest) {
+    let row = room(&transaction, name)?;
+    // Deleted since then: what the tables have now is all there is, if only the beginning of another log.
+    let is_gone = |newest: &&UnfoldedRoom| newest.leaves() && row.is_none_or(|row| row.id != newest.id);
+    let newest = newest.filter(|newest| !is_gone(newest));
+    let (id, head, end) = match (row, newest) {
         (None, None) => return Ok(Chunk { head: Head::EMPTY, records: Vec::new() }),
         (None, Some(_)) => return Err(damaged("its row is missing".to_owned())),
         (Some(row), None) => (row.id, row.head, row.head.position.seq),
