@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod config;
+pub mod export;
 pub mod hub;
 mod lock;
 pub mod random;

@@ -1,6 +1,7 @@
 //! The command line: arguments, logging and signals.
 
 mod greeting;
+mod upkeep;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Command {
     Serve(Box<Config>),
     #[command(flatten)]
     Client(inkrelay_client::command::Command),
+    #[command(flatten)]
+    Upkeep(upkeep::Upkeep),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Serve(config) => serve(*config),
         Command::Client(command) => client(command),
+        Command::Upkeep(command) => work_on_store(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -97,6 +101,11 @@ fn client(command: inkrelay_client::command::Command) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(inkrelay_client::command::run(command)).map_err(|error| error.to_string())
+}
+
+fn work_on_store(command: upkeep::Upkeep) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start: {error}"))?.block_on(upkeep::run(command))
 }
 
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {

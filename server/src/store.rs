@@ -38,7 +38,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Identity, Position, RoomId, Seq};
 
-pub use embedded::{EmbeddedStore, OpenError, SyncPolicy};
+pub use embedded::{EmbeddedReader, EmbeddedStore, OpenError, SyncPolicy};
 pub use memory::MemoryStore;
 pub use redis::{RedisConfig, RedisConnectError, RedisStore};
 

@@ -15,6 +15,7 @@
 //! - `two_servers`: one room through two servers on one Redis
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
+//! - `export`: rooms that go through a file, from store to store
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
 //! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
 //! - `rust_client`: the Rust client against the relay
@@ -32,6 +33,7 @@ mod command_line;
 mod demonstration;
 mod drain;
 mod embedded_store;
+mod export;
 mod field_reports;
 mod http;
 mod limits;

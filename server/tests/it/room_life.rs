@@ -71,7 +71,7 @@ async fn hubs(room_bytes: u64) -> (Vec<Arc<Hub>>, impl Drop) {
     (stores.map(|store| hub(store, room_bytes)).into(), Alive((folder, redis)))
 }
 
-/// P-5: whoever reads is reset to an empty board, and the next log begins with the number 1.
+/// P-5: whoever reads is reset to an empty board, and the next log begins with the number 1.
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_of_a_deleted_room_are_reset_to_an_empty_board() {
     let (hubs, _alive) = hubs(0).await;
@@ -111,7 +111,7 @@ async fn readers_of_a_deleted_room_are_reset_to_an_empty_board() {
     }
 }
 
-/// also those who read through other servers, told by the store or not.
+/// also those who read through other servers, told by the store or not.
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_of_other_servers_are_reset_within_five_seconds() {
     let redis = RedisServer::start();
@@ -240,7 +240,7 @@ async fn a_room_that_is_read_on_another_server_is_kept() {
     drop(read);
 }
 
-/// L-5: a room that is full can be read, and takes what takes ink away.
+/// L-5, L-11: a room that is full can be read, and takes what takes ink away.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_room_is_read_and_cleared_and_deleted() {
     let (hubs, _alive) = hubs(1000).await;

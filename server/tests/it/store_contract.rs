@@ -17,7 +17,8 @@ use inkrelay_protocol::{ClientId, Epoch, Identity, Position, Record, RoomId, Seq
 use inkrelay_server::random;
 use inkrelay_server::store::{Appended, Batch, Chunk, Gap, Head, MemoryStore, ReadLimit, Store, Stored};
 
-use model::{Dice, Model};
+pub use model::Dice;
+use model::Model;
 pub use rooms::*;
 
 /// Makes each rule a test of its own, named after it.

@@ -147,6 +147,20 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
     open(lock).map_err(|fault| explain(folder, file, fault))
 }
 
+/// Whether the write-ahead log is damaged, as far as can be told: while a server writes to it, only that server knows.
+pub(super) fn is_lost_in_part(folder: &Path) -> io::Result<bool> {
+    let lock = match File::open(folder.join(LOCK)) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return wal::is_damaged(&folder.join(WAL)),
+        Err(error) => return Err(error),
+    };
+    match lock.try_lock() {
+        Ok(()) => wal::is_damaged(&folder.join(WAL)),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// A connection that only reads, beside the one that writes.
 pub(super) fn open_reader(file: &Path) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -245,7 +259,7 @@ fn settle(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-fn explain(folder: &Path, file: PathBuf, fault: Fault) -> OpenError {
+pub(super) fn explain(folder: &Path, file: PathBuf, fault: Fault) -> OpenError {
     let folder = folder.to_owned();
     match fault {
         Fault::Foreign => OpenError::Foreign { file },

@@ -59,9 +59,18 @@ pub(super) fn list(
     after: Option<&RoomId>,
     limit: usize,
 ) -> Result<Vec<RoomSummary>, Fault> {
-    let transaction = connection.unchecked_transaction()?;
+    list_in(&*connection.unchecked_transaction()?, newest, after, limit)
+}
+
+/// The same in a transaction of the caller's.
+pub(super) fn list_in(
+    connection: &Connection,
+    newest: &Rooms,
+    after: Option<&RoomId>,
+    limit: usize,
+) -> Result<Vec<RoomSummary>, Fault> {
     let mut statement =
-        transaction.prepare_cached("SELECT name FROM rooms WHERE name > ?1 ORDER BY name LIMIT ?2")?;
+        connection.prepare_cached("SELECT name FROM rooms WHERE name > ?1 ORDER BY name LIMIT ?2")?;
     // No name is empty.
     let first = (after.map_or("", RoomId::as_str), i64::try_from(limit).unwrap_or(i64::MAX));
     let names: Vec<String> = statement.query_map(first, |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -73,7 +82,7 @@ pub(super) fn list(
     for name in names {
         let id: RoomId =
             name.parse().map_err(|_| Fault::Damaged(format!("{name:?} is no name of a room")))?;
-        let Some(row) = log::room(&transaction, &id)? else { continue };
+        let Some(row) = log::room(connection, &id)? else { continue };
         let head = match newest.get(&id) {
             Some(newest) if newest.id == row.id => newest.head,
             _ => row.head,
