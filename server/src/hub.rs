@@ -15,6 +15,7 @@ use futures_util::StreamExt;
 use inkrelay_protocol::{ClientId, RoomId};
 use tokio::sync::Notify;
 
+use crate::metrics::Metrics;
 use crate::room::{Node, Room};
 use crate::store::{Store, StoreError, StoreEvent, StoreListener};
 
@@ -125,6 +126,11 @@ impl Hub {
         &self.node.store
     }
 
+    /// What this process counts.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.node.metrics
+    }
+
     /// How many rooms are live.
     pub fn live_rooms(&self) -> usize {
         self.live.load(Ordering::Acquire)
@@ -174,7 +180,8 @@ impl Hub {
         }
     }
 
-    fn live(&self) -> Vec<Arc<Room>> {
+    /// The rooms that are live.
+    pub fn live(&self) -> Vec<Arc<Room>> {
         self.rooms.iter().map(|entry| Arc::clone(entry.value())).collect()
     }
 
@@ -300,7 +307,7 @@ mod tests {
             idle_time,
         };
         let store = Arc::new(MemoryStore::new());
-        let node = Node { id: 1, store, limits, tail_bytes: AtomicUsize::new(0) };
+        let node = Node::new(store, limits);
         Hub::new(Arc::new(node), HubLimits { rooms, room_idle, tail_bytes: 0 })
     }
 

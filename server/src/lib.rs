@@ -1,11 +1,13 @@
 //! The relay: [`run`] puts the parts together.
 //!
-//! Dependencies point one way: `transport → session → hub → room → store`, with the protocol under all.
+//! Dependencies point one way: `operators → transport → session → hub → room → store`, with the protocol under all.
 
 pub mod access;
 pub mod config;
 pub mod hub;
 mod lock;
+pub mod metrics;
+pub mod operators;
 pub mod random;
 pub mod rest;
 pub mod room;
@@ -15,7 +17,6 @@ pub mod transport;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -30,7 +31,7 @@ use store::{Store, StoreError};
 /// Rates of clients that have gone are forgotten this often.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Serves on the listener until `shutdown` is ready, then drains: no new rooms, everyone is told to come back
+/// Serves on the listener, and operators on theirs, until `shutdown` is ready, then drains: no new rooms, everyone is told to come back
 /// elsewhere, what was begun is finished and acked, and all of it within the drain time.
 ///
 /// # Errors
@@ -39,6 +40,7 @@ pub async fn run(
     config: Config,
     store: Arc<dyn Store>,
     listener: TcpListener,
+    operators: Option<TcpListener>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
     let config = config.effective();
@@ -55,12 +57,7 @@ pub async fn run(
         room_idle: config.times.room_idle,
         tail_bytes: to_usize(limits.memory_budget),
     };
-    let node = Node {
-        id: random::u64(),
-        store: Arc::clone(&store),
-        limits: room_limits,
-        tail_bytes: AtomicUsize::new(0),
-    };
+    let node = Node::new(Arc::clone(&store), room_limits);
     let hub = Hub::new(Arc::new(node), hub_limits);
     let secret = match &config.secret {
         Some(secret) => secret.clone().into_bytes(),
@@ -80,6 +77,8 @@ pub async fn run(
         }
     });
     let server = transport::serve(Arc::clone(&relay), listener);
+    // To the very end: how a server drains is what operators want to see.
+    let operators = operators.map(|listener| tokio::spawn(operators::serve(Arc::clone(&relay), listener)));
     shutdown.await;
     tracing::info!("stopping: no new rooms, and everyone is asked to come back later");
     hub.drain();
@@ -89,6 +88,7 @@ pub async fn run(
     }
     care.abort();
     forget.abort();
+    operators.inspect(tokio::task::JoinHandle::abort);
     store.close().await;
     Ok(())
 }

@@ -1,16 +1,18 @@
 //! The command line: arguments, logging and signals.
 
 mod greeting;
+mod logging;
 
 use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use greeting::Greeting;
-use inkrelay_server::config::{Config, SyncSetting};
+use inkrelay_server::config::{Config, LogFormat, OperatorsListen, SyncSetting};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
-use tracing_subscriber::EnvFilter;
+use tokio::net::TcpListener;
 
 /// Gives memory back when many have left. What it is set to is in `.cargo/config.toml`.
 #[global_allocator]
@@ -34,13 +36,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
-    let filter = EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
+    match &cli.command {
+        Command::Serve(config) => logging::start(config.log_format, "info"),
+        Command::Client(_) => logging::start(LogFormat::Human, "error"),
+    }
     let result = match cli.command {
         Command::Serve(config) => serve(*config),
         Command::Client(command) => client(command),
@@ -74,6 +73,7 @@ fn serve(config: Config) -> Result<(), String> {
             format!("cannot listen on {listen}: {error}; choose another address with --listen")
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let operators = listen_for_operators(&config, address)?;
         let store = open_store(&config).await?;
         let stop = stop_signal().map_err(|error| format!("cannot catch signals: {error}"))?;
         let addresses =
@@ -83,14 +83,38 @@ fn serve(config: Config) -> Result<(), String> {
             store: &store.describe(),
             has_board: inkrelay_server::transport::has_board(),
             is_unlimited: config.unlimited,
+            operators: operators.as_ref().and_then(|listener| listener.local_addr().ok()),
             addresses: &addresses,
             is_terminal: std::io::stdout().is_terminal(),
         }
         .text();
         // Whoever started the server may have stopped listening, which is no reason not to serve.
         let _ = std::io::stdout().write_all(greeting.as_bytes());
-        inkrelay_server::run(config, store, listener, stop).await.map_err(|error| error.to_string())
+        inkrelay_server::run(config, store, listener, operators, stop)
+            .await
+            .map_err(|error| error.to_string())
     })
+}
+
+/// Where operators are served. Another relay on this machine may have the usual port, which is said and no more.
+fn listen_for_operators(config: &Config, public: SocketAddr) -> Result<Option<TcpListener>, String> {
+    let OperatorsListen::At(address) = config.operators_listen else { return Ok(None) };
+    match inkrelay_server::operators::listen(address, public) {
+        Ok(listener) => {
+            if !address.ip().is_loopback() {
+                tracing::warn!(
+                    %address,
+                    "the operators' port is open to others: whoever reaches it looks into every room and deletes it, without a password"
+                );
+            }
+            Ok(Some(listener))
+        }
+        Err(why) if config.operators_listen == OperatorsListen::DEFAULT => {
+            tracing::warn!("{why}");
+            Ok(None)
+        }
+        Err(why) => Err(why),
+    }
 }
 
 fn client(command: inkrelay_client::command::Command) -> Result<(), String> {

@@ -19,14 +19,18 @@ use http::{HeaderValue, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use inkrelay_protocol::ErrorCode;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch};
 use tower::ServiceExt;
+use tracing::Instrument;
 
 use super::lingering::{Farewells, Lingering};
 use super::request::PeerAddress;
+use super::trace::{REQUEST_ID, RequestIds};
 use crate::lock::lock;
+use crate::metrics::Metrics;
 use crate::session::Relay;
 
 /// Bytes of a request's header at most.
@@ -80,6 +84,8 @@ struct Connections {
     one_closed: Notify,
     /// Told to those that are still open when the drain time is over.
     cut: watch::Sender<bool>,
+    metrics: Arc<Metrics>,
+    request_ids: RequestIds,
 }
 
 /// One of the open connections, as long as it lives.
@@ -97,6 +103,7 @@ impl Connections {
         }
         *count += 1;
         self.open.fetch_add(1, Ordering::AcqRel);
+        self.metrics.connections.inc();
         Some(Counted { connections: Arc::clone(self), address })
     }
 }
@@ -118,6 +125,7 @@ impl Drop for Counted {
             }
         }
         self.connections.open.fetch_sub(1, Ordering::AcqRel);
+        self.connections.metrics.connections.dec();
         self.connections.one_closed.notify_waiters();
     }
 }
@@ -130,6 +138,8 @@ impl Server {
             by_address: DashMap::new(),
             one_closed: Notify::new(),
             cut: watch::Sender::new(false),
+            metrics: Arc::clone(relay.hub.metrics()),
+            request_ids: RequestIds::default(),
         });
         let accepting = tokio::spawn(accept(relay, app, listener, Arc::clone(&connections)));
         Self { connections, accepting }
@@ -171,6 +181,7 @@ async fn accept(relay: Arc<Relay>, app: axum::Router, listener: TcpListener, con
                         tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, farewells, counted));
                     }
                     None => {
+                        connections.metrics.refuse(ErrorCode::TooManyConnections);
                         if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
                             let farewells = farewells.clone();
                             tokio::spawn(async move {
@@ -240,25 +251,35 @@ async fn serve(
     let io = TokioIo::new(Lingering::new(stream, times.stall_time + WRITE_GRACE, farewells));
 
     let address = counted.address;
-    let mut cut = counted.connections.cut.subscribe();
+    let connections = Arc::clone(&counted.connections);
+    let mut cut = connections.cut.subscribe();
     let counted = Arc::new(std::sync::Mutex::new(Some(counted)));
     let has_request = Arc::new(AtomicBool::new(false));
     let service = {
         let (has_request, counted) = (Arc::clone(&has_request), Arc::clone(&counted));
-        let relay = Arc::clone(&relay);
+        let (relay, connections) = (Arc::clone(&relay), Arc::clone(&connections));
         service_fn(move |mut request: Request<Incoming>| {
             has_request.store(true, Ordering::Relaxed);
             let relay = Arc::clone(&relay);
+            // Until proxies can be trusted, none is.
+            let id = connections.request_ids.id(request.headers(), false);
+            let span = tracing::error_span!("request", %id);
+            request.extensions_mut().insert(id.clone());
             request.extensions_mut().insert(PeerAddress(address));
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();
-            async move {
+            let answer = async move {
                 let mut response = app.oneshot(request.map(Body::new)).await?;
+                if let Some(code) = response.extensions().get::<ErrorCode>() {
+                    relay.hub.metrics().refuse(*code);
+                }
                 if relay.is_draining() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
                     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }
+                response.headers_mut().insert(REQUEST_ID, id.header());
                 Ok::<_, Infallible>(response)
-            }
+            };
+            answer.instrument(span)
         })
     };
     let connection = hyper::server::conn::http1::Builder::new()

@@ -23,9 +23,16 @@ pub async fn get(
     RoomName(room): RoomName,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let handle = relay.enter(&room).await?;
+    of(relay.enter(&room).await?, &headers).await
+}
+
+/// The snapshot of a room that is held.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn of(handle: RoomHandle, headers: &HeaderMap) -> Result<Response, Problem> {
     let log = handle.log().await?;
-    let encoding = Encoding::accepted(&headers);
+    let encoding = Encoding::accepted(headers);
     let until = log.until();
     let tag = match encoding {
         Encoding::MessagePack => format!("W/\"{until}-msgpack\""),

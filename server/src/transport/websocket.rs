@@ -45,7 +45,9 @@ use super::listener::ConnectionCount;
 use super::problem::Problem;
 use super::request::PeerAddress;
 use super::request::{RoomName, Shared};
+use super::trace::RequestId;
 use crate::hub::ReaderHandle;
+use crate::metrics::{InSession, Transport};
 use crate::room::Attachment;
 use crate::room::feed::Feed;
 use crate::session::{Identified, Refused, Relay, in_time};
@@ -109,6 +111,7 @@ pub async fn upgrade(
         return Err(Refused::draining().into());
     }
     let protocol = subprotocol(request.headers());
+    let id = request.extensions().get::<RequestId>().cloned();
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let (mut response, upgraded) = handshake(request)?;
     if let Some(protocol) = protocol {
@@ -130,7 +133,7 @@ pub async fn upgrade(
         };
         let Some(counted) = count.take() else { return };
         tokio::select! {
-            () = serve(relay, room, incoming, outlet, address) => {}
+            () = serve(relay, room, incoming, outlet, address, id) => {}
             () = counted.cut() => {}
         }
     });
@@ -186,17 +189,27 @@ async fn serve(
     mut incoming: Incoming,
     outlet: Arc<Outlet>,
     address: IpAddr,
+    id: Option<RequestId>,
 ) {
+    let request = id.as_ref().map(tracing::field::display);
     let out = Outgoing::new(outlet, relay.config.times.stall_time);
     // Boxed: what opening needs for a moment would be held by every idle connection.
     let end = match Box::pin(Session::open(&relay, &room, &mut incoming, &out, address)).await {
-        Ok((session, feed)) => session.run(&out, &mut incoming, feed).await,
+        Ok((session, feed)) => {
+            let end = session.run(&out, &mut incoming, feed).await;
+            if let End::Close(CloseCode::TooSlow, reason) = &end {
+                relay.hub.metrics().slow_readers_closed.inc();
+                tracing::info!(%room, request, reason, waiting_bytes = out.outlet().waiting(), "closing a slow reader");
+            }
+            end
+        }
         Err(end) => end,
     };
     // The client may be gone or stuck; after the close time the connection is dropped either way.
     match end {
         End::Close(code, reason) => {
-            tracing::debug!(%room, code = code.number(), reason, "closing a WebSocket");
+            relay.hub.metrics().close(code);
+            tracing::debug!(%room, request, code = code.number(), reason, "closing a WebSocket");
             drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
         }
         End::Peer => drop(timeout(CLOSE_TIME, out.finish(&mut incoming)).await),
@@ -274,6 +287,7 @@ struct Session<'r> {
     who: Identified,
     address: IpAddr,
     attachment: Attachment,
+    _counted: InSession,
 }
 
 impl Drop for Session<'_> {
@@ -308,7 +322,8 @@ impl<'r> Session<'r> {
         let reading = relay.enter(room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
-        let session = Self { relay, reading, who, address, attachment };
+        let counted = reading.metrics().session(Transport::WebSocket);
+        let session = Self { relay, reading, who, address, attachment, _counted: counted };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;

@@ -176,6 +176,7 @@ impl Answers {
     /// Tells that a batch is refused, or that its fate is unknown. From then on batches with numbers above the
     /// one named are dropped until it comes again.
     fn refuse_in(&self, state: &mut State, refused: Refused, named: u64) {
+        self.room.metrics().refuse(refused.code);
         state.refused = Some(state.refused.map_or(named, |earlier| earlier.min(named)));
         (state.refusals, state.named) = (state.refusals + 1, named);
         let retry_ms = refused.retry.map(|retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
@@ -196,7 +197,6 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
     use inkrelay_protocol::{Epoch, Position, Seq};
@@ -215,8 +215,7 @@ mod tests {
             flush_time: Duration::ZERO,
             idle_time: Duration::from_secs(40),
         };
-        let node =
-            Node { id: 1, store: Arc::new(MemoryStore::new()), limits, tail_bytes: AtomicUsize::new(0) };
+        let node = Node::new(Arc::new(MemoryStore::new()), limits);
         Arc::new(Room::new("a".parse().unwrap(), Arc::new(node)))
     }
 
