@@ -207,5 +207,5 @@ async fn snapshot(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let handle = operators.relay.enter(&named(&name)?).await?;
-    snapshot_of(handle, &headers).await
+    snapshot_of(handle, None, &headers).await
 }
