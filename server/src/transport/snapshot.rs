@@ -89,7 +89,9 @@ impl Snapshot {
                 self.step = Step::Done;
                 Ok(Some(self.end(&until)))
             }
-            Step::Records { .. } if self.grant.as_ref().is_some_and(Grant::has_ended) => Err(std::io::Error::other("the token is over")),
+            Step::Records { .. } if self.grant.as_ref().is_some_and(Grant::has_ended) => {
+                Err(std::io::Error::other("the token is over"))
+            }
             Step::Records { are_first } => {
                 let records =
                     self.handle.read_log(&mut self.log, PART).await.map_err(|error| match error {

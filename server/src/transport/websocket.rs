@@ -211,7 +211,13 @@ async fn serve(
             let end = session.run(&out, &mut incoming, feed).await;
             if let End::Close(CloseCode::TooSlow, reason) = &end {
                 relay.hub.metrics().slow_readers_closed.inc();
-                tracing::info!(room, request, reason, waiting_bytes = out.outlet().waiting(), "closing a slow reader");
+                tracing::info!(
+                    room,
+                    request,
+                    reason,
+                    waiting_bytes = out.outlet().waiting(),
+                    "closing a slow reader"
+                );
             }
             end
         }
