@@ -108,6 +108,10 @@ pub async fn upgrade(
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }
+    if !count.move_to(address, relay.config().limits.max_connections) {
+        let detail = "this address has as many connections as it may";
+        return Err(Problem::new(ErrorCode::TooManyConnections, detail));
+    }
     let protocol = subprotocol(request.headers());
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let (mut response, upgraded) = handshake(request)?;
@@ -117,7 +121,7 @@ pub async fn upgrade(
     tokio::spawn(async move {
         let (incoming, outlet) = match upgraded.await {
             Ok(upgraded) => {
-                match open(upgraded, encoding, config(relay.config.limits.message_bytes(), PONGS)).await {
+                match open(upgraded, encoding, config(relay.config().limits.message_bytes(), PONGS)).await {
                     Some(open) => open,
                     None => {
                         return tracing::error!(
@@ -187,7 +191,7 @@ async fn serve(
     outlet: Arc<Outlet>,
     address: IpAddr,
 ) {
-    let out = Outgoing::new(outlet, relay.config.times.stall_time);
+    let out = Outgoing::new(outlet, relay.config().times.stall_time);
     // Boxed: what opening needs for a moment would be held by every idle connection.
     let end = match Box::pin(Session::open(&relay, &room, &mut incoming, &out, address)).await {
         Ok((session, feed)) => session.run(&out, &mut incoming, feed).await,
@@ -214,7 +218,7 @@ async fn hello(relay: &Relay, incoming: &mut Incoming, encoding: Encoding) -> Re
         }
     };
     let bytes = tokio::select! {
-        first = timeout(relay.config.times.first_frame_time, first) => {
+        first = timeout(relay.config().times.first_frame_time, first) => {
             first.map_err(|_| End::close(CloseCode::TooSlow, "no hello came in time"))??
         }
         () = draining.begun() => return Err(Refused::draining().into()),

@@ -47,7 +47,7 @@ impl<'s> Reading<'s> {
     /// Reads until the connection ends, or the server drains and what was begun is answered.
     async fn read_all(&mut self, incoming: &mut Incoming) -> Result<(), End> {
         let encoding = self.out.encoding();
-        let idle_time = self.session.relay.config.times.idle_time;
+        let idle_time = self.session.relay.config().times.idle_time;
         let answers = Arc::clone(&self.answers);
         let mut draining = self.session.relay.draining();
         let mut draining = pin!(draining.begun());
