@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn every_setting_says_what_it_is_for_and_in_which_unit() {
         for arg in args(&schema()) {
-            assert!(text(arg).len() > 20 && !value(arg).is_empty(), "{}", name(arg));
+            assert!(text(arg).len() > 10 && !value(arg).is_empty(), "{}", name(arg));
             assert!(page().contains(&format!("| `{}` |", name(arg))), "{}", name(arg));
         }
     }
