@@ -3,20 +3,34 @@
 use std::io::IsTerminal;
 
 use inkrelay_server::config::LogFormat;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::Directive;
+use tracing_subscriber::filter::{Directive, EnvFilter};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{fmt, registry, reload};
 
 /// These would tell, at their finest, what goes over sockets: ink, tickets and passwords. Nobody can ask them to.
 const TELL_TOO_MUCH: [&str; 4] = ["tungstenite=warn", "tokio_tungstenite=warn", "hyper=warn", "redis=warn"];
 
-/// Starts the log. `INKRELAY_LOG` says what of it is told, such as `debug` or `inkrelay_server::room=trace`.
-pub fn start(format: LogFormat, default_level: &str) {
-    let filter = EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
-    let directives = TELL_TOO_MUCH.iter().filter_map(|text| text.parse::<Directive>().ok());
-    let filter = directives.fold(filter, EnvFilter::add_directive);
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Human => log.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
+/// Starts the log. Returns what changes its filter later.
+pub fn start(format: LogFormat, filter: &str) -> impl Fn(&str) + Send + use<> {
+    let (filter, handle) = reload::Layer::new(limited(EnvFilter::new(filter)));
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = match format {
+        LogFormat::Human => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+    };
+    registry().with(filter).with(lines).init();
+    move |filter| {
+        let set = EnvFilter::try_new(filter).map_err(|error| error.to_string());
+        if let Err(error) =
+            set.and_then(|filter| handle.reload(limited(filter)).map_err(|error| error.to_string()))
+        {
+            tracing::error!("log: all stays as it was: {error}");
+        }
     }
+}
+
+fn limited(filter: EnvFilter) -> EnvFilter {
+    let directives = TELL_TOO_MUCH.iter().filter_map(|text| text.parse::<Directive>().ok());
+    directives.fold(filter, EnvFilter::add_directive)
 }

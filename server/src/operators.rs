@@ -49,7 +49,7 @@ pub async fn serve(relay: Arc<Relay>, listener: TcpListener) {
 }
 
 fn router(operators: Operators) -> Router {
-    let allowed = Arc::new(operators.relay.config.operators_host.clone());
+    let allowed = Arc::new(operators.relay.config().operators_host.clone());
     Router::new()
         .merge(page::routes())
         .merge(api::routes())

@@ -25,6 +25,7 @@ use bytes::Bytes;
 use inkrelay_protocol::{After, ClientId, Position, RoomId, Seq};
 use tokio::sync::{OnceCell, watch};
 
+use crate::live::Live;
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::random;
@@ -55,7 +56,7 @@ pub struct Node {
     /// Where the logs live.
     pub store: Arc<dyn Store>,
     /// What rooms are held to.
-    pub limits: RoomLimits,
+    pub limits: Live<RoomLimits>,
     /// Bytes of all tails together.
     pub tail_bytes: AtomicUsize,
     /// What is counted.
@@ -66,7 +67,7 @@ impl Node {
     /// A process with an id of its own, and nothing in memory.
     pub fn new(store: Arc<dyn Store>, limits: RoomLimits) -> Self {
         let (id, tail_bytes, metrics) = (random::u64(), AtomicUsize::new(0), Arc::default());
-        Self { id, store, limits, tail_bytes, metrics }
+        Self { id, store, limits: limits.into(), tail_bytes, metrics }
     }
 }
 
@@ -136,7 +137,7 @@ impl Room {
     /// A room that knows nothing of its log yet; see [`Room::load`].
     pub fn new(id: RoomId, node: Arc<Node>) -> Self {
         Self {
-            tail: Mutex::new(Tail::new(Head::EMPTY.position, node.limits.tail_bytes)),
+            tail: Mutex::new(Tail::new(Head::EMPTY.position, node.limits.get().tail_bytes)),
             bytes: AtomicU64::new(0),
             changed: watch::Sender::new(()),
             rows: row::Rows::default(),
@@ -446,7 +447,7 @@ impl Room {
 
     /// One more reads its log, unless as many do as may and it does not replace one of them.
     pub(crate) fn start_reading(&self, replaces: bool) -> bool {
-        let max = self.node.limits.sessions;
+        let max = self.node.limits.get().sessions;
         let readers = self.readers.fetch_add(1, Ordering::AcqRel);
         if max != 0 && readers >= max && !replaces {
             self.readers.fetch_sub(1, Ordering::AcqRel);

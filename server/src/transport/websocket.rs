@@ -112,6 +112,10 @@ pub async fn upgrade(
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }
+    if !count.move_to(address, relay.config().limits.max_connections) {
+        let detail = "this address has as many connections as it may";
+        return Err(Problem::new(ErrorCode::TooManyConnections, detail));
+    }
     let protocol = subprotocol(request.headers());
     let id = request.extensions().get::<RequestId>().cloned();
     let door = door.with_token(token_protocol(request.headers()));
@@ -123,7 +127,7 @@ pub async fn upgrade(
     tokio::spawn(async move {
         let (incoming, outlet) = match upgraded.await {
             Ok(upgraded) => {
-                match open(upgraded, encoding, config(relay.config.limits.message_bytes(), PONGS)).await {
+                match open(upgraded, encoding, config(relay.config().limits.message_bytes(), PONGS)).await {
                     Some(open) => open,
                     None => {
                         return tracing::error!(
@@ -203,7 +207,7 @@ async fn serve(
     id: Option<RequestId>,
 ) {
     let request = id.as_ref().map(tracing::field::display);
-    let out = Outgoing::new(outlet, relay.config.times.stall_time);
+    let out = Outgoing::new(outlet, relay.config().times.stall_time);
     let room = door.to_string();
     // Boxed: what opening needs for a moment would be held by every idle connection.
     let end = match Box::pin(Session::open(&relay, door, &mut incoming, &out, address)).await {
@@ -245,7 +249,7 @@ async fn hello(relay: &Relay, incoming: &mut Incoming, encoding: Encoding) -> Re
         }
     };
     let bytes = tokio::select! {
-        first = timeout(relay.config.times.first_frame_time, first) => {
+        first = timeout(relay.config().times.first_frame_time, first) => {
             first.map_err(|_| End::close(CloseCode::TooSlow, "no hello came in time"))??
         }
         () = draining.begun() => return Err(Refused::draining().into()),
