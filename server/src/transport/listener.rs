@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -276,6 +276,9 @@ async fn serve(
             request.extensions_mut().insert(id.clone());
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();
+            // Whoever asks for such lines gets one for each request: never with the query, which may hold secrets.
+            let asked = tracing::enabled!(tracing::Level::DEBUG)
+                .then(|| (request.method().clone(), request.uri().path().to_owned(), Instant::now()));
             let answer = async move {
                 let mut response = match introduced {
                     Ok(()) => app.oneshot(request.map(Body::new)).await?,
@@ -289,6 +292,10 @@ async fn serve(
                     if relay.is_draining() {
                         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                     }
+                }
+                if let Some((method, path, begun)) = asked {
+                    let (status, took) = (response.status().as_u16(), begun.elapsed());
+                    tracing::debug!(%method, path, status, ?took, "answered");
                 }
                 response.headers_mut().insert(REQUEST_ID, id.header());
                 Ok::<_, Infallible>(response)
