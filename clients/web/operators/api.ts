@@ -86,7 +86,12 @@ function parseRoom(it: Fields): Room {
   };
 }
 
-async function ask(method: string, path: string, body?: Fields, accept = "application/json"): Promise<Response> {
+async function ask(
+  method: string,
+  path: string,
+  body?: Fields,
+  accept = "application/json",
+): Promise<Response> {
   const headers: Record<string, string> = { accept };
   const request: RequestInit = { method, headers, signal: AbortSignal.timeout(TIME_MS) };
   if (body !== undefined) {

@@ -8,14 +8,18 @@ const HEIGHT = 132;
 /** Colours that theme.css has for lines; further lines begin again. */
 const COLOURS = 9;
 
-export function Chart(props: { readonly chart: ChartOf; readonly history: History; readonly moment: number }) {
+export function Chart(props: {
+  readonly chart: ChartOf;
+  readonly history: History;
+  readonly moment: number;
+}) {
   const { chart, history, moment } = props;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [hovered, setHovered] = useState<number | null>(null);
   const theme = useTheme();
   const tracks = chart.lines.map((line) => line.track).join();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: made anew for other lines or colours, and fed below.
+  // Made anew for other lines or colours, and fed below.
   useLayoutEffect(() => {
     const element = host.current;
     if (element === null) return;
@@ -29,7 +33,7 @@ export function Chart(props: { readonly chart: ChartOf; readonly history: Histor
       plot.current = null;
     };
   }, [tracks, theme]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the history is the same object, and has more at each moment.
+  // The history is the same object, and has more at each moment.
   useEffect(() => plot.current?.setData(dataOf(chart, history)), [moment]);
   return (
     <figure class="chart surface">

@@ -74,18 +74,49 @@ function measured(before: State | null, now: State): Map<string, number | null> 
   several(values, "worker", now.workers);
   const seconds = before === null ? 0 : (now.at - before.at) / 1000;
   // The first state tells no rate, and neither does one after a restart: then its counts are smaller.
-  if (before === null || seconds <= 0 || now.draws < before.draws || now.recordsSent < before.recordsSent) return values;
+  if (before === null || seconds <= 0 || now.draws < before.draws || now.recordsSent < before.recordsSent)
+    return values;
   const rate = (count: (state: State) => number) => Math.max(0, count(now) - count(before)) / seconds;
-  values.set("draws", rate((state) => state.draws));
-  values.set("receivedBytes", rate((state) => state.receivedBytes));
-  values.set("recordsSent", rate((state) => state.recordsSent));
-  values.set("sentBytes", rate((state) => state.sentBytes));
-  values.set("refused", rate((state) => sum(state.refused.values())));
-  values.set("slowReaders", rate((state) => state.slowReadersClosed));
-  values.set("resets", rate((state) => state.resets));
-  values.set("resumes", rate((state) => state.resumes));
-  values.set("gapsHealed", rate((state) => state.gapsHealed));
-  values.set("reconnects", rate((state) => state.store.reconnects));
+  values.set(
+    "draws",
+    rate((state) => state.draws),
+  );
+  values.set(
+    "receivedBytes",
+    rate((state) => state.receivedBytes),
+  );
+  values.set(
+    "recordsSent",
+    rate((state) => state.recordsSent),
+  );
+  values.set(
+    "sentBytes",
+    rate((state) => state.sentBytes),
+  );
+  values.set(
+    "refused",
+    rate((state) => sum(state.refused.values())),
+  );
+  values.set(
+    "slowReaders",
+    rate((state) => state.slowReadersClosed),
+  );
+  values.set(
+    "resets",
+    rate((state) => state.resets),
+  );
+  values.set(
+    "resumes",
+    rate((state) => state.resumes),
+  );
+  values.set(
+    "gapsHealed",
+    rate((state) => state.gapsHealed),
+  );
+  values.set(
+    "reconnects",
+    rate((state) => state.store.reconnects),
+  );
   for (const name of ["append", "delivery"] as const) {
     const buckets = between(before[name], now[name]);
     values.set(`${name}50`, milliseconds(quantile(buckets, 0.5)));
@@ -112,7 +143,10 @@ function several(values: Map<string, number | null>, name: string, parts: readon
     });
   } else {
     values.set(`${name}Mean`, sum(parts) / parts.length);
-    values.set(`${name}Max`, parts.reduce((most, part) => Math.max(most, part), 0));
+    values.set(
+      `${name}Max`,
+      parts.reduce((most, part) => Math.max(most, part), 0),
+    );
   }
 }
 

@@ -4,7 +4,9 @@ export type Fields = { readonly [name: string]: unknown };
 
 /** The members of an object; none of anything else. */
 export function fields(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(Object.entries(value)) : {};
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value))
+    : {};
 }
 
 export function list(value: unknown): readonly unknown[] {

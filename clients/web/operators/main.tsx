@@ -119,14 +119,26 @@ function Tiles({ state }: { readonly state: State }) {
   const { sessions, process } = state;
   const tiles: readonly (readonly [string, string, string])[] = [
     ["processor", told("relayCpu", percent), "of the machine"],
-    ["memory", process === null ? "–" : bytes(process.residentBytes), process === null ? "" : `${bytes(process.availableBytes)} free`],
-    ["sessions", count(sessions.websocket + sessions.longPoll + sessions.events), `${count(state.connections)} connections`],
+    [
+      "memory",
+      process === null ? "–" : bytes(process.residentBytes),
+      process === null ? "" : `${bytes(process.availableBytes)} free`,
+    ],
+    [
+      "sessions",
+      count(sessions.websocket + sessions.longPoll + sessions.events),
+      `${count(state.connections)} connections`,
+    ],
     ["rooms", count(state.rooms), `${bytes(state.tailBytes)} in memory`],
     ["draws", told("draws", perSecond), told("receivedBytes", (value) => `${bytes(value)}/s`)],
     ["records", told("recordsSent", perSecond), told("sentBytes", (value) => `${bytes(value)}/s`)],
     ["delivery", told("delivery99", milliseconds), "99 % of a second's"],
     ["refused", told("refused", perSecond), mostRefused(state)],
-    ["store", state.store.isUp ? told("roundtrip", milliseconds) : "down", `${count(state.store.reconnects)} reconnects`],
+    [
+      "store",
+      state.store.isUp ? told("roundtrip", milliseconds) : "down",
+      `${count(state.store.reconnects)} reconnects`,
+    ],
     [
       "open files",
       process === null ? "–" : count(process.openFiles),
@@ -148,7 +160,10 @@ function Tiles({ state }: { readonly state: State }) {
 
 /** The code that was told most since the relay started. */
 function mostRefused(state: State): string {
-  const most = [...state.refused].reduce<readonly [string, number]>((a, b) => (b[1] > a[1] ? b : a), ["nothing yet", 0]);
+  const most = [...state.refused].reduce<readonly [string, number]>(
+    (a, b) => (b[1] > a[1] ? b : a),
+    ["nothing yet", 0],
+  );
   return most[1] === 0 ? most[0] : `mostly ${most[0]}`;
 }
 

@@ -13,7 +13,7 @@ type Shown =
 export function Picture(props: { readonly room: string; readonly version: number }) {
   const [shown, setShown] = useState<Shown>({ kind: "waiting" });
   const { room, version } = props;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new version is the reason to look again.
+  // A new version is the reason to look again.
   useEffect(() => {
     let isOver = false;
     let url: string | null = null;

@@ -16,7 +16,7 @@ export function RoomDialog(props: { readonly name: string; readonly onClose: () 
   const [version, setVersion] = useState(0);
   const [done, setDone] = useState("");
   const [isDeleted, setDeleted] = useState(false);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: looked at anew, and at once, after something was done.
+  // Looked at anew, and at once, after something was done.
   useEffect(() => {
     if (isDeleted) return;
     let isOver = false;
@@ -77,7 +77,11 @@ export function RoomDialog(props: { readonly name: string; readonly onClose: () 
               <button type="button" class="button" onClick={() => setVersion((before) => before + 1)}>
                 Look again
               </button>
-              <button type="button" class="button" onClick={() => setAsked(room.isLocked ? unlock() : lock())}>
+              <button
+                type="button"
+                class="button"
+                onClick={() => setAsked(room.isLocked ? unlock() : lock())}
+              >
                 {room.isLocked ? "Unlock" : "Lock"}
               </button>
               <button type="button" class="button" onClick={() => setAsked(close(room))}>
@@ -189,10 +193,20 @@ function People(props: { readonly people: readonly Person[]; readonly onAsk: (qu
             <circle cx="5" cy="5" r="5" fill={`#${(person.rgba >>> 8).toString(16).padStart(6, "0")}`} />
           </svg>
           <span>{called(person)}</span>
-          <button type="button" class="button" aria-label={`Kick ${called(person)}`} onClick={() => props.onAsk(kick(person))}>
+          <button
+            type="button"
+            class="button"
+            aria-label={`Kick ${called(person)}`}
+            onClick={() => props.onAsk(kick(person))}
+          >
             Kick
           </button>
-          <button type="button" class="button" aria-label={`Erase what ${called(person)} drew`} onClick={() => props.onAsk(erase(person))}>
+          <button
+            type="button"
+            class="button"
+            aria-label={`Erase what ${called(person)} drew`}
+            onClick={() => props.onAsk(erase(person))}
+          >
             Erase
           </button>
         </li>

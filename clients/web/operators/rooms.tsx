@@ -14,8 +14,18 @@ const COLUMNS: readonly {
   { sort: "participants", title: "People", hint: "who is here", of: (room) => count(room.participants) },
   { sort: "readers", title: "Readers", hint: "who reads on this server", of: (room) => count(room.readers) },
   { sort: "draws", title: "Draws in", hint: "a second", of: (room) => `${count(room.draws)}/s` },
-  { sort: "sent", title: "Records out", hint: "a second, to all readers", of: (room) => `${count(room.recordsSent)}/s` },
-  { sort: "lag", title: "Lag", hint: "the slowest delivery of the last second", of: (room) => (room.lag > 0 ? milliseconds(room.lag) : "–") },
+  {
+    sort: "sent",
+    title: "Records out",
+    hint: "a second, to all readers",
+    of: (room) => `${count(room.recordsSent)}/s`,
+  },
+  {
+    sort: "lag",
+    title: "Lag",
+    hint: "the slowest delivery of the last second",
+    of: (room) => (room.lag > 0 ? milliseconds(room.lag) : "–"),
+  },
   { sort: "bytes", title: "Size", hint: "bytes of the log", of: (room) => bytes(room.bytes) },
 ];
 
@@ -27,7 +37,11 @@ export function Rooms(props: {
   readonly onOpen: (name: string) => void;
 }) {
   const head = (sort: Sort, title: string, hint: string) => (
-    <th key={sort} scope="col" aria-sort={props.sort === sort ? (sort === "name" ? "ascending" : "descending") : "none"}>
+    <th
+      key={sort}
+      scope="col"
+      aria-sort={props.sort === sort ? (sort === "name" ? "ascending" : "descending") : "none"}
+    >
       <button type="button" title={hint} onClick={() => props.onSort(sort)}>
         {title}
         {props.sort === sort && <span aria-hidden="true">{sort === "name" ? " ↑" : " ↓"}</span>}

@@ -109,7 +109,14 @@ test("quantiles stay between the bounds, and above the last nothing is made up",
 });
 
 test("whatever comes as JSON is a state", () => {
-  for (const json of [null, 7, "x", [], {}, { process: 3, sessions: [], refused: { a: "b" }, append: [1, [2]], workers: {} }]) {
+  for (const json of [
+    null,
+    7,
+    "x",
+    [],
+    {},
+    { process: 3, sessions: [], refused: { a: "b" }, append: [1, [2]], workers: {} },
+  ]) {
     const history = new History();
     history.push(parseState(json), 1);
     history.push(parseState(json), 2);
