@@ -1,7 +1,6 @@
 //! Rooms that end: deleted by somebody, or because nobody has drawn in them for long; and rooms that are full.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -32,12 +31,10 @@ fn hub(store: Arc<dyn Store>, room_bytes: u64) -> Arc<Hub> {
         flush_time: Duration::ZERO,
         idle_time: Duration::from_secs(40),
     };
-    let node = Node { id: rand(), store, limits, tail_bytes: AtomicUsize::new(0) };
-    Hub::new(Arc::new(node), HubLimits { rooms: 0, room_idle: Duration::ZERO, tail_bytes: 0 })
-}
-
-fn rand() -> u64 {
-    inkrelay_server::random::u64()
+    Hub::new(
+        Arc::new(Node::new(store, limits)),
+        HubLimits { rooms: 0, room_idle: Duration::ZERO, tail_bytes: 0 },
+    )
 }
 
 fn id(name: &str) -> RoomId {
