@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use config::{Config, to_usize};
@@ -26,6 +25,7 @@ use hub::{Hub, HubLimits};
 use room::{Node, RoomLimits};
 use session::Relay;
 use store::{Store, StoreError};
+use transport::Listener;
 
 /// Rates of clients that have gone are forgotten this often.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 pub async fn run(
     config: Config,
     store: Arc<dyn Store>,
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
     let config = config.effective();
@@ -79,7 +79,7 @@ pub async fn run(
             }
         }
     });
-    let server = transport::serve(Arc::clone(&relay), listener);
+    let server = transport::serve(Arc::clone(&relay), listener.into());
     shutdown.await;
     tracing::info!("stopping: no new rooms, and everyone is asked to come back later");
     hub.drain();

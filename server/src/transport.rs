@@ -12,16 +12,18 @@ mod long_poll;
 mod problem;
 mod request;
 mod snapshot;
+mod stream;
+mod tls;
 mod websocket;
 
 pub use board::is_built as has_board;
-pub use listener::{Server, listen};
+pub use listener::{Listener, Server, listen};
+pub use tls::{Certificates, TlsError};
 pub use websocket::echo;
 
 use std::sync::Arc;
 
 use inkrelay_protocol::Position;
-use tokio::net::TcpListener;
 
 use crate::session::Relay;
 use crate::store::ReadLimit;
@@ -30,7 +32,7 @@ use crate::store::ReadLimit;
 const MESSAGE: ReadLimit = ReadLimit { records: 2048, bytes: 64 * 1024 };
 
 /// Serves all transports on the listener from now on.
-pub fn serve(relay: Arc<Relay>, listener: TcpListener) -> Server {
+pub fn serve(relay: Arc<Relay>, listener: Listener) -> Server {
     Server::start(Arc::clone(&relay), http::router(relay), listener)
 }
 

@@ -12,6 +12,7 @@
 //! - `drain`: a server that is told to stop
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
+//! - `tls`: everything over TLS, its files, and those who do not shake hands
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
@@ -43,5 +44,6 @@ mod shared_append;
 mod store_contract;
 mod support;
 mod tidy;
+mod tls;
 mod two_servers;
 mod websocket;

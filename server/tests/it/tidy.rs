@@ -39,6 +39,7 @@ fn only_some_files_know_a_library() {
         ("axum::", &["server/src/transport"][..]),
         ("hyper::", &["server/src/transport"]),
         ("tungstenite::", &["server/src/transport"]),
+        ("rustls::", &["server/src/transport"]),
         ("redis::", &["server/src/store/redis", "server/src/store.rs"]),
         ("rusqlite::", &["server/src/store/embedded"]),
         ("inkrelay_client", &["server/src/main.rs"]),
@@ -82,6 +83,7 @@ fn dependencies_point_down() {
             &["shared"],
             &["event"],
             &["config", "outbox", "replica", "backoff", "http"],
+            &["tls"],
         ],
     );
     check_order(

@@ -79,6 +79,11 @@ impl Process {
         self.signal("-TERM");
     }
 
+    /// SIGHUP: it reads again what can be read again.
+    pub fn hang_up(&self) {
+        self.signal("-HUP");
+    }
+
     /// Waits for its end; the status, or none when a signal ended it.
     pub async fn ended(&mut self) -> Option<i32> {
         let mut status = None;
@@ -125,7 +130,7 @@ fn spawn(mut command: Command, listen: &str, arguments: &[String]) -> Option<(Ch
         return None;
     };
     let first = first.expect("as text");
-    let address = first.rsplit("http://").next().and_then(|address| address.trim().parse().ok());
+    let address = first.rsplit("://").next().and_then(|address| address.trim().parse().ok());
     // What it says later is read, so that it never waits for it to be.
     std::thread::spawn(move || lines.for_each(drop));
     Some((child, address.expect("an address ends the line")))
