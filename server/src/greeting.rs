@@ -23,7 +23,8 @@ pub struct Greeting<'a> {
 impl Greeting<'_> {
     /// The text. Its first line ends with the address that is listened on, which programs read.
     pub fn text(&self) -> String {
-        let mut text = format!("Inkrelay listens on {}://{}\n  {}\n", self.scheme(), self.listens_on, self.store);
+        let mut text =
+            format!("Inkrelay listens on {}://{}\n  {}\n", self.scheme(), self.listens_on, self.store);
         if !self.has_board {
             text.push_str("  built without the drawing board: `make run` builds and starts both\n");
         }
@@ -47,7 +48,8 @@ impl Greeting<'_> {
     /// How others get here, and what that means.
     fn tell_others(&self, text: &mut String) {
         let port = self.listens_on.port();
-        let urls: Vec<_> = self.addresses.iter().map(|ip| url(self.scheme(), SocketAddr::new(*ip, port))).collect();
+        let urls: Vec<_> =
+            self.addresses.iter().map(|ip| url(self.scheme(), SocketAddr::new(*ip, port))).collect();
         match &urls[..] {
             [] => text.push_str("  this machine has no address that others could reach\n"),
             [first, others @ ..] => {

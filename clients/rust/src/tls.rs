@@ -17,7 +17,9 @@ pub(crate) fn config(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, St
     match authorities {
         Some(path) => {
             let unreadable = |error| format!("cannot read the authorities in {}: {error}", path.display());
-            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
+            for certificate in
+                CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?
+            {
                 let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
                 roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
             }
@@ -30,7 +32,9 @@ pub(crate) fn config(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, St
             // Some systems carry certificates that nobody can read any more.
             roots.add_parsable_certificates(found.certs);
             if roots.is_empty() {
-                return Err("this machine has no list of authorities to trust: name a file with one".to_owned());
+                return Err(
+                    "this machine has no list of authorities to trust: name a file with one".to_owned()
+                );
             }
         }
     }

@@ -22,7 +22,8 @@ use crate::support::requests::{JSON, answer};
 use crate::support::socket::{Got, mark, marked};
 use crate::support::{PATIENCE, eventually};
 
-const UPGRADE: &[u8] = b"GET /v1/rooms/a/ws HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+const UPGRADE: &[u8] =
+    b"GET /v1/rooms/a/ws HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
 /// A relay with a certificate of that authority.
@@ -168,7 +169,8 @@ async fn tls_1_2_and_1_3_are_spoken_and_http_1_1_over_both() {
             assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
         }
     }
-    let only_h2 = authority.connect(relay.address, |config| config.alpn_protocols = vec![b"h2".to_vec()]).await;
+    let only_h2 =
+        authority.connect(relay.address, |config| config.alpn_protocols = vec![b"h2".to_vec()]).await;
     assert!(only_h2.unwrap_err().to_string().contains("NoApplicationProtocol"));
 }
 
@@ -192,7 +194,10 @@ async fn a_websocket_ends_with_a_close_notify() {
             }
             stream.write_all(&masked(0x88, &[0x03, 0xe8])).await.unwrap();
         }
-        tokio::time::timeout(PATIENCE, stream.read_to_end(&mut sent)).await.expect("an end").expect("a clean one");
+        tokio::time::timeout(PATIENCE, stream.read_to_end(&mut sent))
+            .await
+            .expect("an end")
+            .expect("a clean one");
     }
 }
 
@@ -237,7 +242,8 @@ async fn encrypted_connections_of_one_address_are_counted() {
 async fn an_idle_socket_lives_on_by_its_pongs() {
     let authority = Authority::new();
     let relay = relay(&authority, |config| {
-        (config.times.idle_time, config.times.heartbeat) = (Duration::from_secs(1), Duration::from_millis(200));
+        (config.times.idle_time, config.times.heartbeat) =
+            (Duration::from_secs(1), Duration::from_millis(200));
     });
     let mut alive = authority.join(relay.address, "a").await;
     let heartbeat = |frame: ServerFrame<'_>| matches!(frame, ServerFrame::Heartbeat(_)).then_some(());

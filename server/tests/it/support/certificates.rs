@@ -113,8 +113,9 @@ impl Authority {
         let stream = socket.connect(address).await.unwrap();
         let connector = Connector::Rustls(Arc::new(self.trusting(rustls::ALL_VERSIONS)));
         let url = format!("wss://{address}/v1/rooms/{room}/ws");
-        let (stream, _) =
-            tokio_tungstenite::client_async_tls_with_config(url, stream, None, Some(connector)).await.unwrap();
+        let (stream, _) = tokio_tungstenite::client_async_tls_with_config(url, stream, None, Some(connector))
+            .await
+            .unwrap();
         Socket::over(stream)
     }
 

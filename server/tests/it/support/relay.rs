@@ -31,7 +31,11 @@ impl Relay {
 
     /// Over TLS, with a store in memory.
     pub fn encrypted(certificates: Arc<Certificates>, set: impl FnOnce(&mut Config)) -> Self {
-        Self::start_with(Arc::new(MemoryStore::new()), |socket| Listener::encrypted(socket, certificates), set)
+        Self::start_with(
+            Arc::new(MemoryStore::new()),
+            |socket| Listener::encrypted(socket, certificates),
+            set,
+        )
     }
 
     fn start_with(

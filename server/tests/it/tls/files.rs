@@ -10,12 +10,12 @@ use rcgen::{KeyPair, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, RsaK
 
 use super::{relay, url};
 use crate::support::certificates::{Authority, shown};
+use crate::support::eventually;
+use crate::support::ledger::padded;
 use crate::support::process::Process;
 use crate::support::relay::Relay;
 use crate::support::requests::answer;
 use crate::support::socket::mark;
-use crate::support::ledger::padded;
-use crate::support::eventually;
 
 /// What a key in PKCS#8 (RFC 5208, section 5) holds: the third of the three fields of a sequence.
 fn inner(pkcs8: &[u8]) -> &[u8] {
@@ -30,7 +30,7 @@ fn inner(pkcs8: &[u8]) -> &[u8] {
 /// The content of the first DER field, and what follows it.
 fn field(der: &[u8]) -> (&[u8], &[u8]) {
     let (head, len) = match der[1] {
-        short @ 0..0x80 => (2, usize::from(short)),
+        short @ 0..=0x7f => (2, usize::from(short)),
         0x81 => (3, usize::from(der[2])),
         0x82 => (4, usize::from(u16::from_be_bytes([der[2], der[3]]))),
         long => panic!("no key is that long: {long}"),
