@@ -243,7 +243,9 @@ async fn turn_away(stream: TcpStream, farewells: Farewells, certificates: Option
 /// Answers without looking at what is asked.
 async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), answer: &[u8]) -> std::io::Result<()> {
     // An answer to no question is an error to most clients, so that something of the request comes first.
-    stream.read(&mut [0; 1024]).await?;
+    if stream.read(&mut [0; 1024]).await? == 0 {
+        return Ok(());
+    }
     stream.write_all(answer).await?;
     stream.flush().await
 }

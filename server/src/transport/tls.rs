@@ -168,3 +168,39 @@ fn config(
     config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever renews certificates may know of no signal. What is wrong is told once.
+    #[test]
+    fn files_that_were_written_are_read_again_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [chain, key] = ["chain.pem", "key.pem"].map(|name| folder.path().join(name));
+        let mut at = SystemTime::now();
+        let mut write = |is_whole: bool| {
+            let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            std::fs::write(&chain, own.cert.pem()).unwrap();
+            if is_whole {
+                std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+            }
+            // Some file systems tell times by the second.
+            at += Duration::from_secs(2);
+            std::fs::File::options().write(true).open(&chain).unwrap().set_modified(at).unwrap();
+        };
+        write(true);
+        let certificates = Certificates::load(&chain, &key).unwrap();
+        let config = || Arc::clone(&lock(&certificates.current).config);
+        let first = config();
+        assert!(!certificates.have_changed());
+        write(false);
+        assert!(certificates.have_changed());
+        certificates.reload_and_tell();
+        assert!(Arc::ptr_eq(&config(), &first) && !certificates.have_changed());
+        write(true);
+        assert!(certificates.have_changed());
+        certificates.reload_and_tell();
+        assert!(!Arc::ptr_eq(&config(), &first) && !certificates.have_changed());
+    }
+}

@@ -15,6 +15,7 @@ use inkrelay_server::transport::Certificates;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::bad_input::{close_code, masked};
+use crate::rust_client::wait;
 use crate::support::certificates::Authority;
 use crate::support::ledger::{number_of, padded};
 use crate::support::relay::Relay;
@@ -269,12 +270,11 @@ async fn the_rust_client_goes_over_tls() {
         let (client, mut events) = Client::connect(config.clone()).unwrap();
         client.draw(&mark(7)).unwrap();
         tokio::time::timeout(PATIENCE, client.flush()).await.expect("it is stored in time").unwrap();
-        let records = loop {
-            match tokio::time::timeout(PATIENCE, events.recv()).await.expect("it comes in time").unwrap() {
-                Event::Records { records, .. } => break records,
-                _ => {}
-            }
-        };
+        let records = wait(&mut events, |event| match event {
+            Event::Records { records, .. } => Some(records),
+            _ => None,
+        });
+        let records = records.await;
         assert_eq!(marked(&records[0]), 7, "{scheme} {transport:?}");
         client.close().await;
 
@@ -282,12 +282,11 @@ async fn the_rust_client_goes_over_tls() {
         let stranger = Authority::new();
         config.authorities = Some(stranger.ca());
         let (client, mut events) = Client::connect(config).unwrap();
-        let why = loop {
-            match tokio::time::timeout(PATIENCE, events.recv()).await.expect("it comes in time").unwrap() {
-                Event::Disconnected { why, .. } => break why,
-                _ => {}
-            }
-        };
+        let why = wait(&mut events, |event| match event {
+            Event::Disconnected { why, .. } => Some(why),
+            _ => None,
+        });
+        let why = why.await;
         assert!(why.contains("certificate"), "{why}");
         client.close().await;
     }
