@@ -12,6 +12,7 @@ mod log;
 mod people;
 pub mod presence;
 pub mod row;
+mod rules;
 pub mod tail;
 
 mod beat;
@@ -31,6 +32,7 @@ pub use append::{ANSWER_TIME, Answer, NotStored, Reply};
 use cursor::{Cursor, Diverged};
 pub use log::{LogError, LogReader};
 pub use people::Attachment;
+pub use rules::{Ending, NotChanged, Stay};
 use presence::{NodeId, Presence};
 use row::{Following, Stretch};
 use tail::{Offer, Tail, View};
@@ -94,6 +96,7 @@ pub struct Room {
     catching_up: tokio::sync::Mutex<()>,
     appends: Mutex<append::Appends>,
     people: people::People,
+    rules: rules::RoomRules,
     /// Whoever holds the room now; it is not evicted meanwhile.
     users: AtomicUsize,
     /// Of these, those who read its log.
@@ -133,6 +136,7 @@ impl Room {
             catching_up: tokio::sync::Mutex::default(),
             appends: Mutex::default(),
             people: people::People::default(),
+            rules: rules::RoomRules::default(),
             users: AtomicUsize::new(0),
             readers: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
@@ -166,12 +170,13 @@ impl Room {
         self.changed.subscribe()
     }
 
-    /// Reads the end of the log, once for all who come at the same time.
+    /// Reads the rules and the end of the log, once for all who come at the same time.
     ///
     /// # Errors
     /// When the store does not answer. The next caller tries again.
     pub async fn load(self: &Arc<Self>) -> Result<(), StoreError> {
-        self.loaded.get_or_try_init(|| self.load_tail()).await?;
+        self.loaded.get_or_try_init(|| self.load_all()).await?;
+        self.renew_rules().await;
         if !self.is_stale() {
             return Ok(());
         }
@@ -180,7 +185,8 @@ impl Room {
         if self.is_stale() { self.catch_up().await } else { Ok(()) }
     }
 
-    async fn load_tail(self: &Arc<Self>) -> Result<(), StoreError> {
+    async fn load_all(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.read_rules().await?;
         let head = self.stored_head().await?;
         self.bytes.store(head.bytes, Ordering::Relaxed);
         let warm_from = head.position.seq.get().saturating_sub(WARM_RECORDS as u64);

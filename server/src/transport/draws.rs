@@ -14,7 +14,7 @@ use super::encoding::Encoding;
 use super::position_array;
 use super::problem::Problem;
 use super::request::PeerAddress;
-use super::request::{N, RoomName, Shared, body, ticket};
+use super::request::{N, RoomName, Shared, admit, body, ticket};
 use crate::session::{Refused, in_time};
 
 /// Stores a batch and answers where it stands.
@@ -48,7 +48,9 @@ pub async fn post(
     };
     let (stored, head) = in_time(async {
         let handle = relay.enter(&room).await?;
-        handle.append_and_wait(relay.stamp(author, n, &draws)?).await.map_err(Refused::from)
+        admit(&handle, author)?;
+        let batch = relay.stamp(author, n, &draws)?;
+        handle.append_and_wait(batch, relay.role()).await.map_err(Refused::from)
     })
     .await?;
     Ok(Json(json!({

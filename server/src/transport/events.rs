@@ -17,8 +17,9 @@ use tokio::sync::watch;
 use super::MESSAGE;
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{RoomName, Shared, after, crowded, ticket};
+use super::request::{RoomName, Shared, admit, after, crowded, ticket};
 use crate::hub::ReaderHandle;
+use crate::room::Stay;
 use crate::room::feed::{Fed, Feed};
 use crate::session::{Draining, Relay};
 use crate::store::identity_of;
@@ -46,6 +47,7 @@ pub async fn stream(
 
     let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
     let client = who.map(|who| who.client);
+    let stay = admit(&reading, client.unwrap_or(ClientId::ANONYMOUS))?;
     if client.is_some_and(|client| !reading.polled(client, None)) {
         return Err(crowded());
     }
@@ -55,6 +57,7 @@ pub async fn stream(
         relay,
         reading,
         client,
+        stay,
         feed,
         changes,
         draining,
@@ -78,6 +81,7 @@ struct Events {
     reading: ReaderHandle,
     /// Whoever sent a ticket along is present as long as the stream lasts.
     client: Option<ClientId>,
+    stay: Stay,
     feed: Feed,
     changes: watch::Receiver<()>,
     draining: Draining,
@@ -85,13 +89,14 @@ struct Events {
 }
 
 impl Events {
-    /// The next bytes; `None` ends the stream, and the reader comes back with its last id.
+    /// The next bytes; `None` ends the stream, and the reader comes back with its last id. One that was kicked or banned
+    /// is told so then.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
                 return Some(ready);
             }
-            if self.draining.has_begun() {
+            if self.draining.has_begun() || self.stay.has_ended() {
                 return None;
             }
             if let Err(error) = self.step().await {
@@ -116,6 +121,7 @@ impl Events {
                 tokio::select! {
                     _ = self.changes.changed() => {}
                     () = self.draining.begun() => {}
+                    _ = self.stay.ended() => {}
                     () = quiet => self.ready.push_back(Bytes::from_static(COMMENT)),
                 }
             }

@@ -18,7 +18,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::encoding::Encoding;
 use super::problem::Problem;
 use super::request::{HEAD, N, POSITION, RoomName, Shared, TICKET, body, crowded, ticket};
-use super::{board, draws, events, long_poll, position_array, snapshot, websocket};
+use super::{board, draws, events, long_poll, moderation, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
 
 /// A store that does not say in this time that it is well is not.
@@ -38,6 +38,7 @@ pub fn router(relay: Arc<Relay>) -> Router {
         .route("/v1/rooms/{room}/draws", get(long_poll::poll).post(draws::post))
         .route("/v1/rooms/{room}/events", get(events::stream))
         .route("/v1/rooms/{room}/snapshot", get(snapshot::get).layer(CompressionLayer::new().gzip(true)))
+        .route("/v1/rooms/{room}/moderation", get(moderation::rules).post(moderation::act))
         .route("/v1/rooms/{room}/ws", get(websocket::upgrade))
         .fallback(|| async { Problem::new(ErrorCode::NotFound, "there is nothing at this address") })
         .method_not_allowed_fallback(|| async {
@@ -103,6 +104,9 @@ async fn open_session(
     let who = relay.identify(&room, ticket(&headers)?)?;
     let (handle, limits) = in_time(async {
         let handle = relay.enter(&room).await?;
+        handle.stay(who.client, None)?;
+        // Whoever was kicked comes back by this.
+        handle.was_kicked(who.client);
         let limits = relay.limits(&handle, &who).await?;
         Ok::<_, Refused>((handle, limits))
     })

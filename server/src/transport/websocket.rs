@@ -46,7 +46,7 @@ use super::problem::Problem;
 use super::request::PeerAddress;
 use super::request::{RoomName, Shared};
 use crate::hub::ReaderHandle;
-use crate::room::Attachment;
+use crate::room::{Attachment, Stay};
 use crate::room::feed::Feed;
 use crate::session::{Identified, Refused, Relay, in_time};
 
@@ -71,6 +71,8 @@ enum End {
     Peer,
     /// It is closed with that code.
     Close(CloseCode, String),
+    /// It is closed by moderators; an error says which way, since the code is that of other refusals too.
+    Dismissed(Refused),
 }
 
 impl End {
@@ -90,6 +92,7 @@ impl From<Refused> for End {
             ErrorCode::InvalidTicket | ErrorCode::InvalidToken => CloseCode::Unauthorized,
             ErrorCode::Draining => CloseCode::GoingAway,
             ErrorCode::Malformed => CloseCode::Malformed,
+            ErrorCode::Kicked | ErrorCode::Banned => return Self::Dismissed(refused),
             ErrorCode::Forbidden | ErrorCode::OriginRefused => CloseCode::Refused,
             _ => CloseCode::TryAgainLater,
         };
@@ -194,7 +197,18 @@ async fn serve(
         Err(end) => end,
     };
     // The client may be gone or stuck; after the close time the connection is dropped either way.
+    let end = match end {
+        End::Dismissed(Refused { code, message, .. }) => {
+            let (code, message) = (code.as_str().to_owned(), message.into_owned());
+            let reason = message.clone();
+            // The close that follows sends it, and has a time of its own.
+            out.add(&ServerFrame::Error { code, message, retry_ms: None, n: None });
+            End::Close(CloseCode::Refused, reason)
+        }
+        end => end,
+    };
     match end {
+        End::Dismissed(_) => {}
         End::Close(code, reason) => {
             tracing::debug!(%room, code = code.number(), reason, "closing a WebSocket");
             drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
@@ -273,6 +287,7 @@ struct Session<'r> {
     reading: ReaderHandle,
     who: Identified,
     address: IpAddr,
+    stay: Stay,
     attachment: Attachment,
 }
 
@@ -306,9 +321,12 @@ impl<'r> Session<'r> {
         let who = relay.identify(room, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
         let reading = relay.enter(room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
+        let stay = reading.stay(who.client, None).map_err(Refused::from)?;
+        // Whoever was kicked comes back by this.
+        reading.was_kicked(who.client);
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
-        let session = Self { relay, reading, who, address, attachment };
+        let session = Self { relay, reading, who, address, stay, attachment };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
@@ -334,6 +352,7 @@ impl<'r> Session<'r> {
             () = self.attachment.replaced() => {
                 End::close(CloseCode::Replaced, "a newer connection has the same ticket")
             }
+            ending = self.stay.ended() => Refused::from(ending).into(),
         }
     }
 }

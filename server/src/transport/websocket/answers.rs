@@ -169,7 +169,11 @@ impl Answers {
                 self.refuse_in(state, refused, gap.expected);
                 state.end = Some(End::close(CloseCode::OutOfStep, reason));
             }
-            Err(why) => self.refuse_in(state, why.into(), n),
+            Err(why) => {
+                let refused = Refused::from(why);
+                let named = n + refused.index.unwrap_or(0) as u64;
+                self.refuse_in(state, refused, named);
+            }
         }
     }
 

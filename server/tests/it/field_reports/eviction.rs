@@ -86,7 +86,8 @@ async fn a_room_that_is_dropped_while_somebody_comes_loses_nothing() {
             for n in first..first + 3 {
                 let room = hub.enter(&id).await.ok().unwrap();
                 let (sender, answer) = oneshot::channel();
-                room.append(batch(author, n), Box::new(|answer| sender.send(answer).unwrap()));
+                let reply = Box::new(|answer| sender.send(answer).unwrap());
+                room.append(batch(author, n), Role::Drawer, reply);
                 // As a client that goes before it is answered.
                 drop(room);
                 let (stored, head) = answer.await.unwrap().unwrap();
