@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use super::MESSAGE;
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{RoomName, Shared, after, crowded, ticket};
+use super::request::{Admitted, Shared, after, crowded, ticket};
+use crate::access::Grant;
 use crate::hub::ReaderHandle;
 use crate::room::feed::{Fed, Feed};
 use crate::session::{Draining, Relay};
@@ -32,7 +33,7 @@ const STORE_RETRY: Duration = Duration::from_millis(500);
 /// Streams a room's records.
 pub async fn stream(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    Admitted { room, grant }: Admitted,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -53,6 +54,7 @@ pub async fn stream(
     let (changes, draining) = (reading.changes(), relay.draining());
     let state = Events {
         relay,
+        grant,
         reading,
         client,
         feed,
@@ -75,6 +77,7 @@ pub async fn stream(
 
 struct Events {
     relay: Arc<Relay>,
+    grant: Grant,
     reading: ReaderHandle,
     /// Whoever sent a ticket along is present as long as the stream lasts.
     client: Option<ClientId>,
@@ -91,7 +94,7 @@ impl Events {
             if let Some(ready) = self.ready.pop_front() {
                 return Some(ready);
             }
-            if self.draining.has_begun() {
+            if self.draining.has_begun() || self.grant.has_ended() {
                 return None;
             }
             if let Err(error) = self.step().await {
@@ -116,6 +119,7 @@ impl Events {
                 tokio::select! {
                     _ = self.changes.changed() => {}
                     () = self.draining.begun() => {}
+                    () = self.grant.ended() => {}
                     () = quiet => self.ready.push_back(Bytes::from_static(COMMENT)),
                 }
             }
