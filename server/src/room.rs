@@ -6,6 +6,7 @@
 
 mod append;
 pub mod cursor;
+pub mod erasing;
 pub mod feed;
 mod gossip;
 mod log;

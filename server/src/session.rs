@@ -2,6 +2,8 @@
 //!
 //! What all transports do alike is here: tickets, the door for draws, rates, and what is answered to a batch.
 
+pub mod moderation;
+
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use inkrelay_protocol::msgpack::Reader;
 use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, SessionLimits};
 use tokio::sync::watch;
 
-use crate::access::{Origins, Tickets};
+use crate::access::{Grant, Origins, Tickets};
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::random;
@@ -39,6 +41,7 @@ pub struct Relay {
     rates: Option<Rates>,
     draining: watch::Receiver<bool>,
     last_at: AtomicU64,
+    erasures: moderation::Erasures,
 }
 
 struct Rates {
@@ -152,6 +155,16 @@ impl From<NotChanged> for Refused {
 }
 
 impl Refused {
+    /// The token has expired or was revoked.
+    pub fn token_ended() -> Self {
+        Self::new(ErrorCode::InvalidToken, "the token is over: a fresh one is needed")
+    }
+
+    /// The fresh token is not made out to whom the session is.
+    pub fn another_subject() -> Self {
+        Self::new(ErrorCode::InvalidToken, "the fresh token is made out to somebody else")
+    }
+
     /// The server is going away.
     pub fn draining() -> Self {
         Self { retry: Some(spread_retry()), ..Self::new(ErrorCode::Draining, "the server is going away") }
@@ -211,7 +224,8 @@ impl Relay {
             }
         });
         let (origins, tickets) = (Origins::new(config.allow_origin.clone()), Tickets::new(secret));
-        Self { config, hub, origins, tickets, rates, draining, last_at: AtomicU64::new(0) }
+        let (last_at, erasures) = (AtomicU64::new(0), moderation::Erasures::default());
+        Self { config, hub, origins, tickets, rates, draining, last_at, erasures }
     }
 
     /// For waiting until the server is told to stop.
@@ -232,6 +246,22 @@ impl Relay {
         }
     }
 
+    /// Admits whoever carries that token to a room. Every call that reads or writes a room begins here.
+    ///
+    /// # Errors
+    /// [`ErrorCode::InvalidToken`] when a token is needed, or the one given is wrong, expired or of another room.
+    pub fn admit(&self, _room: &RoomId, _token: Option<&str>) -> Result<Grant, Refused> {
+        Ok(Grant::open(self.config.role))
+    }
+
+    /// Whether a grant that was given before still holds.
+    ///
+    /// # Errors
+    /// [`ErrorCode::InvalidToken`] when it is over.
+    pub fn still_admits(&self, grant: &Grant) -> Result<(), Refused> {
+        if grant.has_ended() { Err(Refused::token_ended()) } else { Ok(()) }
+    }
+
     /// Who presents that ticket, or a new client when none is presented.
     ///
     /// # Errors
@@ -245,11 +275,6 @@ impl Relay {
             Some(client) => Ok(Identified { client, ticket: ticket.to_owned(), is_resumed: true }),
             None => Err(Refused::new(ErrorCode::InvalidTicket, "the ticket is not of this room and server")),
         }
-    }
-
-    /// What a client may do.
-    pub const fn role(&self) -> Role {
-        self.config.role
     }
 
     /// Enters a room.
@@ -294,19 +319,19 @@ impl Relay {
         })
     }
 
-    /// Checks `[draw, …]` and makes the batch that the store is given. The draws' bytes are copied here, once, and never
+    /// Checks `[draw, …]`, which somebody of that role sent, and makes the batch that the store is given. The draws' bytes are copied here, once, and never
     /// re-encoded. `n` numbers the first; anonymous draws get numbers of their own.
     ///
     /// # Errors
     /// The first thing that is wrong; nothing of the batch is kept then.
-    pub fn stamp(&self, author: ClientId, n: u64, draws: &[u8]) -> Result<Batch, Refused> {
+    pub fn stamp(&self, role: Role, author: ClientId, n: u64, draws: &[u8]) -> Result<Batch, Refused> {
         let limits: DrawLimits = self.config.limits.draws();
         // Looked at first: a refusal names a number of the batch, which has to be one.
         let count = Reader::new(draws).array().map_or(0, u64::from);
         if n - 1 > SAFE_INTEGER_MAX - count {
             return Err(Refused::malformed("the numbers of the batch pass 2^53 - 1"));
         }
-        let draws = check_batch(draws, &limits, Drawer { client: author, role: self.role() })?;
+        let draws = check_batch(draws, &limits, Drawer { client: author, role })?;
         Ok(self.records(author, n, &draws))
     }
 

@@ -14,13 +14,13 @@ use super::encoding::Encoding;
 use super::position_array;
 use super::problem::Problem;
 use super::request::PeerAddress;
-use super::request::{N, RoomName, Shared, admit, body, ticket};
+use super::request::{Admitted, N, Shared, admit, body, ticket};
 use crate::session::{Refused, in_time};
 
 /// Stores a batch and answers where it stands.
 pub async fn post(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    Admitted { room, grant }: Admitted,
     Extension(PeerAddress(address)): Extension<PeerAddress>,
     headers: HeaderMap,
     request_body: Body,
@@ -39,6 +39,8 @@ pub async fn post(
     };
     relay.check_rate(author, address)?;
     let sent = body(&relay, &headers, request_body).await?;
+    // The body may have been long in coming.
+    relay.still_admits(&grant)?;
     let draws = match encoding {
         Encoding::MessagePack => sent,
         Encoding::Json => Bytes::from(
@@ -48,9 +50,9 @@ pub async fn post(
     };
     let (stored, head) = in_time(async {
         let handle = relay.enter(&room).await?;
-        admit(&handle, author)?;
-        let batch = relay.stamp(author, n, &draws)?;
-        handle.append_and_wait(batch, relay.role()).await.map_err(Refused::from)
+        admit(&handle, author, &grant)?;
+        let batch = relay.stamp(grant.role, author, n, &draws)?;
+        handle.append_and_wait(batch, grant.role).await.map_err(Refused::from)
     })
     .await?;
     Ok(Json(json!({

@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use super::MESSAGE;
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{RoomName, Shared, admit, after, crowded, ticket};
+use super::request::{Admitted, Shared, admit, after, crowded, ticket};
+use crate::access::Grant;
 use crate::hub::ReaderHandle;
 use crate::room::Stay;
 use crate::room::feed::{Fed, Feed};
@@ -33,7 +34,7 @@ const STORE_RETRY: Duration = Duration::from_millis(500);
 /// Streams a room's records.
 pub async fn stream(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    Admitted { room, grant }: Admitted,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -47,7 +48,7 @@ pub async fn stream(
 
     let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
     let client = who.map(|who| who.client);
-    let stay = admit(&reading, client.unwrap_or(ClientId::ANONYMOUS))?;
+    let stay = admit(&reading, client.unwrap_or(ClientId::ANONYMOUS), &grant)?;
     if client.is_some_and(|client| !reading.polled(client, None)) {
         return Err(crowded());
     }
@@ -55,6 +56,7 @@ pub async fn stream(
     let (changes, draining) = (reading.changes(), relay.draining());
     let state = Events {
         relay,
+        grant,
         reading,
         client,
         stay,
@@ -78,6 +80,7 @@ pub async fn stream(
 
 struct Events {
     relay: Arc<Relay>,
+    grant: Grant,
     reading: ReaderHandle,
     /// Whoever sent a ticket along is present as long as the stream lasts.
     client: Option<ClientId>,
@@ -96,7 +99,7 @@ impl Events {
             if let Some(ready) = self.ready.pop_front() {
                 return Some(ready);
             }
-            if self.draining.has_begun() || self.stay.has_ended() {
+            if self.draining.has_begun() || self.grant.has_ended() || self.stay.has_ended() {
                 return None;
             }
             if let Err(error) = self.step().await {
@@ -121,6 +124,7 @@ impl Events {
                 tokio::select! {
                     _ = self.changes.changed() => {}
                     () = self.draining.begun() => {}
+                    () = self.grant.ended() => {}
                     _ = self.stay.ended() => {}
                     () = quiet => self.ready.push_back(Bytes::from_static(COMMENT)),
                 }

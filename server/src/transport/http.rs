@@ -10,14 +10,14 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
-use inkrelay_protocol::{ErrorCode, Profile};
+use inkrelay_protocol::{ClientId, ErrorCode, Profile};
 use serde_json::{Value, json};
 use tower_http::compression::CompressionLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{HEAD, N, POSITION, RoomName, Shared, TICKET, body, crowded, ticket};
+use super::request::{Admitted, Door, HEAD, N, POSITION, Shared, TICKET, admit, body, crowded, ticket};
 use super::{board, draws, events, long_poll, moderation, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
 
@@ -72,8 +72,12 @@ async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
     }
 }
 
-async fn room_info(State(relay): Shared, RoomName(room): RoomName) -> Result<Json<Value>, Problem> {
+async fn room_info(
+    State(relay): Shared,
+    Admitted { room, grant }: Admitted,
+) -> Result<Json<Value>, Problem> {
     let handle = relay.enter(&room).await?;
+    admit(&handle, ClientId::ANONYMOUS, &grant)?;
     let participants: Vec<_> = handle
         .participants()
         .into_iter()
@@ -93,63 +97,75 @@ async fn room_info(State(relay): Shared, RoomName(room): RoomName) -> Result<Jso
 
 async fn open_session(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    door: Door,
     headers: HeaderMap,
     request_body: Body,
 ) -> Result<Response, Problem> {
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }
-    let profile = requested_profile(&headers, &body(&relay, &headers, request_body).await?)?;
+    let asked = Asked::read(&headers, &body(&relay, &headers, request_body).await?)?;
+    let Admitted { room, grant } = door.open(&relay, asked.token.as_deref())?;
     let who = relay.identify(&room, ticket(&headers)?)?;
     let (handle, limits) = in_time(async {
         let handle = relay.enter(&room).await?;
-        handle.stay(who.client, None)?;
+        handle.stay(who.client, grant.subject.clone())?;
         // Whoever was kicked comes back by this.
         handle.was_kicked(who.client);
         let limits = relay.limits(&handle, &who).await?;
         Ok::<_, Refused>((handle, limits))
     })
     .await?;
-    if !handle.polled(who.client, profile) {
+    if !handle.polled(who.client, asked.profile) {
         return Err(crowded());
     }
     let answer = Json(json!({
         "client": who.client.get(),
         "ticket": who.ticket,
         "position": position_array(&handle.head()),
-        "role": relay.role().number(),
+        "role": grant.role.number(),
         "limits": limits.to_array(),
     }));
     Ok(([(header::CACHE_CONTROL, "no-store")], answer).into_response())
 }
 
-/// Reads `{token?, profile?}`; an empty body asks for nothing.
-fn requested_profile(headers: &HeaderMap, body: &[u8]) -> Result<Option<Profile>, Problem> {
-    const WRONG: &str = "the body is {\"token\": text, \"profile\": [name, rgba]}, each optional";
-    if body.is_empty() {
-        return Ok(None);
-    }
-    if Encoding::of_body(headers) != Some(Encoding::Json) {
-        return Err(Problem::new(
-            ErrorCode::UnsupportedMediaType,
-            "the body is JSON: send content-type application/json",
-        ));
-    }
-    let wrong = || Problem::new(ErrorCode::Malformed, WRONG);
-    let asked: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
-    let asked = asked.as_object().ok_or_else(wrong)?;
-    if asked.get("token").is_some_and(|token| !token.is_string() && !token.is_null()) {
-        return Err(wrong());
-    }
-    match asked.get("profile") {
-        None | Some(Value::Null) => Ok(None),
-        Some(profile) => {
-            let name = profile.get(0).and_then(Value::as_str).ok_or_else(wrong)?;
-            let rgba = profile.get(1).and_then(Value::as_u64).ok_or_else(wrong)?;
-            let rgba = u32::try_from(rgba).map_err(|_| wrong())?;
-            let profile = Profile::new(name.to_owned(), rgba);
-            profile.map(Some).map_err(|error| Problem::new(ErrorCode::Malformed, error.to_string()))
+/// What the body of a session call asks for.
+#[derive(Default)]
+struct Asked {
+    token: Option<String>,
+    profile: Option<Profile>,
+}
+
+impl Asked {
+    /// Reads `{token?, profile?}`; an empty body asks for nothing.
+    fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
+        const WRONG: &str = "the body is {\"token\": text, \"profile\": [name, rgba]}, each optional";
+        if body.is_empty() {
+            return Ok(Self::default());
         }
+        if Encoding::of_body(headers) != Some(Encoding::Json) {
+            return Err(Problem::new(
+                ErrorCode::UnsupportedMediaType,
+                "the body is JSON: send content-type application/json",
+            ));
+        }
+        let wrong = || Problem::new(ErrorCode::Malformed, WRONG);
+        let asked: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
+        let asked = asked.as_object().ok_or_else(wrong)?;
+        let token = match asked.get("token") {
+            None | Some(Value::Null) => None,
+            Some(token) => Some(token.as_str().ok_or_else(wrong)?.to_owned()),
+        };
+        let profile = match asked.get("profile") {
+            None | Some(Value::Null) => None,
+            Some(profile) => {
+                let name = profile.get(0).and_then(Value::as_str).ok_or_else(wrong)?;
+                let rgba = profile.get(1).and_then(Value::as_u64).ok_or_else(wrong)?;
+                let rgba = u32::try_from(rgba).map_err(|_| wrong())?;
+                let profile = Profile::new(name.to_owned(), rgba);
+                Some(profile.map_err(|error| Problem::new(ErrorCode::Malformed, error.to_string()))?)
+            }
+        };
+        Ok(Self { token, profile })
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{HEAD, POSITION, RoomName, Shared, admit, after, crowded, ticket};
+use super::request::{Admitted, HEAD, POSITION, Shared, admit, after, crowded, ticket};
 use crate::room::Next;
 use crate::room::cursor::Cursor;
 use crate::session::{Refused, in_time};
@@ -33,7 +33,7 @@ struct Asked {
 /// Answers a poll.
 pub async fn poll(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    Admitted { room, grant }: Admitted,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -42,7 +42,7 @@ pub async fn poll(
     let client = who.as_ref().map_or(ClientId::ANONYMOUS, |who| who.client);
     let (reading, mut cursor, stay) = in_time(async {
         let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
-        let stay = admit(&reading, client)?;
+        let stay = admit(&reading, client, &grant)?;
         if let Some(who) = &who
             && !reading.polled(who.client, None)
         {
@@ -68,6 +68,7 @@ pub async fn poll(
             changed = changes.changed() => changed.is_err(),
             () = tokio::time::sleep_until(until) => true,
             () = draining.begun() => true,
+            () = grant.ended() => return Err(Refused::token_ended().into()),
             ending = ended.as_mut() => {
                 // Told now, and not once more with the next call.
                 reading.was_kicked(client);

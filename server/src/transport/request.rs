@@ -1,5 +1,6 @@
 //! What a request carries, read alike for all addresses.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use inkrelay_protocol::position::InvalidPosition;
 use inkrelay_protocol::{After, ClientId, ErrorCode, RoomId};
 
 use super::problem::Problem;
+use crate::access::Grant;
 use crate::room::{Ending, Room, Stay};
 use crate::session::{Refused, Relay};
 
@@ -31,11 +33,70 @@ pub const HEAD: HeaderName = HeaderName::from_static("inkrelay-head");
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub IpAddr);
 
-/// The room that an address names, for all but pages of foreign origins: these are kept from doing anything, where
-/// CORS alone would only keep them from reading.
-pub struct RoomName(pub RoomId);
+/// A room with whoever was admitted to it. There is no other way to the room that an address names, so that no call
+/// forgets to ask whether its caller may be there.
+pub struct Admitted {
+    /// Which room.
+    pub room: RoomId,
+    /// What its caller may do there.
+    pub grant: Grant,
+}
 
-impl FromRequestParts<Arc<Relay>> for RoomName {
+impl FromRequestParts<Arc<Relay>> for Admitted {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, relay: &Arc<Relay>) -> Result<Self, Problem> {
+        Ok(Door::from_request_parts(parts, relay).await?.open(relay, None)?)
+    }
+}
+
+/// The door of the room that an address names, and the token that the request's header carries: for calls whose token
+/// may also come later.
+///
+/// It is there for all but pages of foreign origins: these are kept from doing anything, where CORS alone would only
+/// keep them from reading.
+pub struct Door {
+    room: RoomId,
+    token: Option<String>,
+}
+
+impl Door {
+    /// Admits whoever carries that token, or else the header's.
+    ///
+    /// # Errors
+    /// As [`Relay::admit`].
+    pub fn open(self, relay: &Relay, token: Option<&str>) -> Result<Admitted, Refused> {
+        let grant = relay.admit(&self.room, token.or(self.token.as_deref()))?;
+        Ok(Admitted { room: self.room, grant })
+    }
+
+    /// With a token that was carried elsewhere, where the header has none.
+    pub fn with_token(self, token: Option<String>) -> Self {
+        Self { token: self.token.or(token), ..self }
+    }
+}
+
+impl fmt::Display for Door {
+    /// The room's name, for the log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.room.fmt(f)
+    }
+}
+
+/// The token of `Authorization: Bearer TOKEN` (RFC 6750, section 2.1). What is there and is none stands for a token
+/// that nobody signed: it is refused where tokens are asked for, and ignored where they are not.
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?;
+    let read = || {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        let is_bearer = scheme.eq_ignore_ascii_case("bearer") && values.next().is_none();
+        is_bearer.then(|| token.trim_start_matches(' ').to_owned())
+    };
+    Some(read().unwrap_or_default())
+}
+
+impl FromRequestParts<Arc<Relay>> for Door {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, relay: &Arc<Relay>) -> Result<Self, Problem> {
@@ -46,9 +107,10 @@ impl FromRequestParts<Arc<Relay>> for RoomName {
         let Path(name) = Path::<String>::from_request_parts(parts, relay)
             .await
             .map_err(|_| Problem::new(ErrorCode::Malformed, "the room's name is no valid text"))?;
-        name.parse().map(Self).map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
+        let room = name.parse().map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
             Problem::new(ErrorCode::Malformed, error.to_string())
-        })
+        })?;
+        Ok(Self { room, token: bearer(&parts.headers) })
     }
 }
 
@@ -110,12 +172,13 @@ pub fn after(text: Option<&str>) -> Result<After, Problem> {
     }
 }
 
-/// Lets somebody call, and stay as long as the call takes. Whoever was kicked since its last call is told so, once.
+/// Lets a client call, or the anonymous one, and stay as long as the call takes. Whoever was kicked since its last call
+/// is told so, once.
 ///
 /// # Errors
-/// That the client is banned, or was kicked.
-pub fn admit(room: &Room, client: ClientId) -> Result<Stay, Refused> {
-    let stay = room.stay(client, None)?;
+/// That the client or its token's subject is banned, or was kicked.
+pub fn admit(room: &Room, client: ClientId, grant: &Grant) -> Result<Stay, Refused> {
+    let stay = room.stay(client, grant.subject.clone())?;
     if room.was_kicked(client) { Err(Ending::Kicked.into()) } else { Ok(stay) }
 }
 

@@ -5,11 +5,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use inkrelay_protocol::{Position, msgpack};
+use inkrelay_protocol::{ClientId, Position, msgpack};
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{POSITION, RoomName, Shared};
+use super::request::{Admitted, POSITION, Shared, admit};
+use crate::access::Grant;
 use crate::hub::RoomHandle;
 use crate::room::{LogError, LogReader};
 use crate::store::ReadLimit;
@@ -20,10 +21,11 @@ const PART: ReadLimit = ReadLimit { records: 4096, bytes: 256 * 1024 };
 /// Answers with the whole log, read part by part as the client takes it.
 pub async fn get(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    Admitted { room, grant }: Admitted,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let handle = relay.enter(&room).await?;
+    admit(&handle, ClientId::ANONYMOUS, &grant)?;
     let log = handle.log().await?;
     let encoding = Encoding::accepted(&headers);
     let until = log.until();
@@ -44,7 +46,7 @@ pub async fn get(
     if is_known {
         return Ok((StatusCode::NOT_MODIFIED, answer_headers).into_response());
     }
-    let state = Snapshot { handle, log, encoding, step: Step::Head };
+    let state = Snapshot { grant, handle, log, encoding, step: Step::Head };
     let parts = futures_util::stream::try_unfold(state, |mut state| async move {
         let part = state.next().await?;
         Ok::<_, std::io::Error>(part.map(|part| (part, state)))
@@ -53,6 +55,7 @@ pub async fn get(
 }
 
 struct Snapshot {
+    grant: Grant,
     handle: RoomHandle,
     log: LogReader,
     encoding: Encoding,
@@ -79,6 +82,7 @@ impl Snapshot {
                 self.step = Step::Done;
                 Ok(Some(self.end(&until)))
             }
+            Step::Records { .. } if self.grant.has_ended() => Err(std::io::Error::other("the token is over")),
             Step::Records { are_first } => {
                 let records =
                     self.handle.read_log(&mut self.log, PART).await.map_err(|error| match error {

@@ -27,7 +27,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use inkrelay_protocol::frame::{Hello, write_records};
 use inkrelay_protocol::json::{Shape, to_msgpack};
-use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, RoomId, Seq, ServerFrame, msgpack};
+use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, Seq, ServerFrame, msgpack};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
@@ -35,6 +35,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 
 pub use self::echo::echo;
+use self::answers::error_frame;
 use self::outlet::Outlet;
 use self::reading::Reading;
 use self::wire::Wire;
@@ -43,8 +44,8 @@ use super::encoding::Encoding;
 use super::lingering::Lingering;
 use super::listener::ConnectionCount;
 use super::problem::Problem;
-use super::request::PeerAddress;
-use super::request::{RoomName, Shared};
+use super::request::{Admitted, Door, PeerAddress, Shared};
+use crate::access::Grant;
 use crate::hub::ReaderHandle;
 use crate::room::{Attachment, Stay};
 use crate::room::feed::Feed;
@@ -58,6 +59,8 @@ const PONGS: usize = 4 * 1024;
 
 const MESSAGE_PACK: &str = "v1.msgpack.inkrelay";
 const JSON: &str = "v1.json.inkrelay";
+/// Before a token that is offered as a subprotocol.
+const TOKEN: &str = "token.";
 
 /// A client that is told that the connection ends has so long to take the last bytes.
 const CLOSE_TIME: Duration = Duration::from_secs(5);
@@ -103,7 +106,7 @@ impl From<Refused> for End {
 /// Takes a request over to the WebSocket protocol.
 pub async fn upgrade(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    door: Door,
     Extension(PeerAddress(address)): Extension<PeerAddress>,
     Extension(count): Extension<ConnectionCount>,
     request: Request,
@@ -112,6 +115,7 @@ pub async fn upgrade(
         return Err(Refused::draining().into());
     }
     let protocol = subprotocol(request.headers());
+    let door = door.with_token(token_protocol(request.headers()));
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let (mut response, upgraded) = handshake(request)?;
     if let Some(protocol) = protocol {
@@ -133,7 +137,7 @@ pub async fn upgrade(
         };
         let Some(counted) = count.take() else { return };
         tokio::select! {
-            () = serve(relay, room, incoming, outlet, address) => {}
+            () = serve(relay, door, incoming, outlet, address) => {}
             () = counted.cut() => {}
         }
     });
@@ -183,26 +187,28 @@ fn subprotocol(headers: &HeaderMap) -> Option<&'static str> {
     names.map(str::trim).find_map(|name| [MESSAGE_PACK, JSON].into_iter().find(|known| *known == name))
 }
 
-async fn serve(
-    relay: Arc<Relay>,
-    room: RoomId,
-    mut incoming: Incoming,
-    outlet: Arc<Outlet>,
-    address: IpAddr,
-) {
+/// The token that is offered as a subprotocol, for pages, which can set no header. It is never chosen, so that it is not
+/// said again.
+fn token_protocol(headers: &HeaderMap) -> Option<String> {
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let mut names = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    names.find_map(|name| name.trim().strip_prefix(TOKEN)).map(str::to_owned)
+}
+
+async fn serve(relay: Arc<Relay>, door: Door, mut incoming: Incoming, outlet: Arc<Outlet>, address: IpAddr) {
     let out = Outgoing::new(outlet, relay.config.times.stall_time);
+    let room = door.to_string();
     // Boxed: what opening needs for a moment would be held by every idle connection.
-    let end = match Box::pin(Session::open(&relay, &room, &mut incoming, &out, address)).await {
+    let end = match Box::pin(Session::open(&relay, door, &mut incoming, &out, address)).await {
         Ok((session, feed)) => session.run(&out, &mut incoming, feed).await,
         Err(end) => end,
     };
     // The client may be gone or stuck; after the close time the connection is dropped either way.
     let end = match end {
-        End::Dismissed(Refused { code, message, .. }) => {
-            let (code, message) = (code.as_str().to_owned(), message.into_owned());
-            let reason = message.clone();
+        End::Dismissed(refused) => {
+            let reason = refused.message.to_string();
             // The close that follows sends it, and has a time of its own.
-            out.add(&ServerFrame::Error { code, message, retry_ms: None, n: None });
+            out.add(&error_frame(refused, None));
             End::Close(CloseCode::Refused, reason)
         }
         end => end,
@@ -210,7 +216,7 @@ async fn serve(
     match end {
         End::Dismissed(_) => {}
         End::Close(code, reason) => {
-            tracing::debug!(%room, code = code.number(), reason, "closing a WebSocket");
+            tracing::debug!(room, code = code.number(), reason, "closing a WebSocket");
             drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
         }
         End::Peer => drop(timeout(CLOSE_TIME, out.finish(&mut incoming)).await),
@@ -285,6 +291,8 @@ fn records_frame(first: Seq, records: &[Bytes]) -> Bytes {
 struct Session<'r> {
     relay: &'r Relay,
     reading: ReaderHandle,
+    /// What it was admitted with.
+    grant: Grant,
     who: Identified,
     address: IpAddr,
     stay: Stay,
@@ -301,32 +309,33 @@ impl<'r> Session<'r> {
     /// Opens a session for the client that says hello, and welcomes it.
     async fn open(
         relay: &'r Relay,
-        room: &RoomId,
+        door: Door,
         incoming: &mut Incoming,
         out: &Outgoing,
         address: IpAddr,
     ) -> Result<(Self, Feed), End> {
         let hello = hello(relay, incoming, out.encoding()).await?;
-        let (session, feed, welcome) = in_time(Self::enter(relay, room, &hello, address)).await?;
+        let (session, feed, welcome) = in_time(Self::enter(relay, door, &hello, address)).await?;
         out.add(&welcome);
         Ok((session, feed))
     }
 
     async fn enter(
         relay: &'r Relay,
-        room: &RoomId,
+        door: Door,
         hello: &Hello,
         address: IpAddr,
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
-        let who = relay.identify(room, hello.ticket.as_deref())?;
+        let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
+        let who = relay.identify(&room, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
-        let reading = relay.enter(room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
-        let stay = reading.stay(who.client, None).map_err(Refused::from)?;
+        let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
+        let stay = reading.stay(who.client, grant.subject.clone()).map_err(Refused::from)?;
         // Whoever was kicked comes back by this.
         reading.was_kicked(who.client);
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
-        let session = Self { relay, reading, who, address, stay, attachment };
+        let session = Self { relay, reading, grant, who, address, stay, attachment };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
@@ -337,7 +346,7 @@ impl<'r> Session<'r> {
             client: session.who.client,
             ticket: session.who.ticket.clone(),
             position,
-            role: relay.role(),
+            role: session.grant.role,
             limits,
         };
         Ok((session, feed, welcome))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use inkrelay_protocol::{ClientId, Identity, Record, Seq};
+use inkrelay_protocol::{ClientId, Identity, Record, Role, Seq};
 use inkrelay_server::room::{Answer, Node, NotStored, Room, RoomLimits};
 use inkrelay_server::store::Batch;
 use tokio::sync::oneshot;

@@ -92,6 +92,12 @@ impl Answers {
         self.send();
     }
 
+    /// Tells that something else than a batch was refused.
+    pub(super) fn tell_apart(&self, refused: Refused) {
+        self.outlet.add_answer(&error_frame(refused, None));
+        self.send();
+    }
+
     /// How many batches are in flight; [`Answers::called`] returns when there are fewer than `below`.
     ///
     /// # Errors
@@ -182,10 +188,7 @@ impl Answers {
     fn refuse_in(&self, state: &mut State, refused: Refused, named: u64) {
         state.refused = Some(state.refused.map_or(named, |earlier| earlier.min(named)));
         (state.refusals, state.named) = (state.refusals + 1, named);
-        let retry_ms = refused.retry.map(|retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
-        let code = refused.code.as_str().to_owned();
-        let message = refused.message.into_owned();
-        self.outlet.add_answer(&ServerFrame::Error { code, message, retry_ms, n: Some(named) });
+        self.outlet.add_answer(&error_frame(refused, Some(named)));
     }
 
     /// Sends what was answered, unless the room's next records take it along in a moment.
@@ -196,6 +199,13 @@ impl Answers {
             self.outlet.send();
         }
     }
+}
+
+/// Tells of a refusal; `n` is the number that it names.
+pub(super) fn error_frame(refused: Refused, n: Option<u64>) -> ServerFrame<'static> {
+    let retry_ms = refused.retry.map(|retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
+    let (code, message) = (refused.code.as_str().to_owned(), refused.message.into_owned());
+    ServerFrame::Error { code, message, retry_ms, n }
 }
 
 #[cfg(test)]

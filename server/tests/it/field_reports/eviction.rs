@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use inkrelay_protocol::{After, ClientId, Identity, Record, RoomId};
+use inkrelay_protocol::{After, ClientId, Identity, Record, Role, RoomId};
 use inkrelay_server::hub::{Hub, HubLimits};
 use inkrelay_server::room::feed::{Fed, Feed};
 use inkrelay_server::room::{Node, Room, RoomLimits};
