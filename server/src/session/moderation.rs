@@ -82,7 +82,7 @@ pub struct Erasure {
     pub is_done: bool,
 }
 
-/// Erasures that go on, by room.
+/// Erasures that go on, by room, and those whose end nobody was there to be told: the next who asks for the same is.
 #[derive(Default)]
 pub(super) struct Erasures(Mutex<HashMap<RoomId, watch::Receiver<State>>>);
 
@@ -93,6 +93,12 @@ struct State {
     records: Vec<(ClientId, u64)>,
     /// Why it ended before it was done.
     failure: Option<Refused>,
+}
+
+impl State {
+    fn has_ended(&self) -> bool {
+        self.erasure.is_done || self.failure.is_some()
+    }
 }
 
 impl Relay {
@@ -123,7 +129,7 @@ impl Relay {
         Ok(Done { rules, erasure: None, records: Vec::new() })
     }
 
-    /// The erasure that goes on in a room on this server.
+    /// The erasure that goes on in a room on this server, or whose end nobody was told yet.
     pub fn erasing(&self, room: &RoomId) -> Option<Erasure> {
         lock(&self.erasures.0).get(room).map(|state| state.borrow().erasure)
     }
@@ -132,8 +138,7 @@ impl Relay {
     async fn erase(self: &Arc<Self>, room: &Arc<Room>, client: ClientId) -> Result<State, Refused> {
         let mut state = self.begin_erasure(room, client)?;
         // When its time is over, it is told how far it has come.
-        let ended = state.wait_for(|state| state.erasure.is_done || state.failure.is_some());
-        drop(tokio::time::timeout(WAIT, ended).await);
+        drop(tokio::time::timeout(WAIT, state.wait_for(State::has_ended)).await);
         let state = state.borrow().clone();
         Ok(state)
     }
@@ -145,11 +150,20 @@ impl Relay {
     ) -> Result<watch::Receiver<State>, Refused> {
         let busy = |why| Refused::new(inkrelay_protocol::ErrorCode::RateLimited, why);
         let mut erasures = lock(&self.erasures.0);
-        if let Some(state) = erasures.get(room.id()) {
-            if state.borrow().erasure.client == client {
-                return Ok(state.clone());
+        if let Some(state) = erasures.get(room.id()).cloned() {
+            let (is_same, has_ended) = (state.borrow().erasure.client == client, state.borrow().has_ended());
+            if has_ended {
+                erasures.remove(room.id());
             }
-            return Err(busy("what another author drew is being erased: ask again when that is done"));
+            if is_same {
+                return Ok(state);
+            }
+            if !has_ended {
+                return Err(busy("what another author drew is being erased: ask again when that is done"));
+            }
+        }
+        if erasures.len() >= ERASURES {
+            erasures.retain(|_, state| !state.borrow().has_ended());
         }
         if erasures.len() >= ERASURES {
             return Err(busy("as many authors are being erased as may be"));
@@ -164,12 +178,15 @@ impl Relay {
                 Ok(room) => relay.erase_all(&room, client, &sender).await,
                 Err(refused) => Err(refused),
             };
-            // Gone before its end is told: whoever asks then begins another.
-            lock(&relay.erasures.0).remove(&room);
+            let mut erasures = lock(&relay.erasures.0);
             sender.send_modify(|state| match result {
                 Ok(()) => state.erasure.is_done = true,
                 Err(refused) => state.failure = Some(refused),
             });
+            // Beside those who wait, the map has one itself.
+            if sender.receiver_count() > 1 {
+                erasures.remove(&room);
+            }
         });
         Ok(state)
     }
