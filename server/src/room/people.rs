@@ -205,6 +205,11 @@ impl Room {
         self.tell(&Gossip::WhoIsThere);
     }
 
+    /// Wakes those who show what is new beside the log.
+    pub(super) fn show_news(&self) {
+        self.people.news.send_replace(());
+    }
+
     /// Ends what presence a client has by its calls over HTTP; its WebSocket ends by itself. Returns whether it had any.
     pub(super) fn dismiss(&self, client: ClientId) -> bool {
         lock(&self.people.presence).dismiss(client)

@@ -222,7 +222,11 @@ impl Room {
                 self.dismiss(*client);
             }
         }
-        self.rules.is_locked.store(rules.is_locked, Ordering::Relaxed);
+        let was_locked = self.rules.is_locked.swap(rules.is_locked, Ordering::Relaxed);
+        let is_news = was_locked != rules.is_locked;
         self.rules.current.send_replace(Arc::new(rules));
+        if is_news {
+            self.show_news();
+        }
     }
 }

@@ -92,6 +92,7 @@ async fn room_info(
         "participants": participants,
         "records": head.position.seq.get(),
         "bytes": head.bytes,
+        "locked": handle.is_locked(),
     })))
 }
 

@@ -46,7 +46,7 @@ impl Session<'_> {
         let times = &self.relay.config.times;
         let (mut changes, mut news) = (room.changes(), room.news_of_people());
         // Where pens hovered before is nothing to those who come now.
-        let mut people = SeenPeople { list: None, moves: room.shown_moves() };
+        let mut people = SeenPeople { list: None, moves: room.shown_moves(), is_locked: false };
         let mut ping_at = Instant::now() + times.idle_time / 2;
         let mut timer = pin!(sleep_until(ping_at));
         loop {
@@ -116,6 +116,8 @@ impl Session<'_> {
 struct SeenPeople {
     list: Option<u64>,
     moves: u64,
+    /// Whether the room was locked, as it was last told; it is not, for a reader who was told nothing.
+    is_locked: bool,
 }
 
 impl SeenPeople {
@@ -124,6 +126,10 @@ impl SeenPeople {
             let (version, frame) = room.participants_frame();
             self.list = Some(version);
             out.feed(frame).await?;
+        }
+        if room.is_locked() != self.is_locked {
+            self.is_locked = room.is_locked();
+            out.feed(ServerFrame::Lock(self.is_locked).to_bytes().into()).await?;
         }
         if room.shown_moves() > self.moves {
             let (moves, pointers) = room.pointers_since(self.moves);
