@@ -253,7 +253,7 @@ impl Hub {
                 Err(error) => return tracing::warn!(%error, "could not compare heads with the store"),
             }
         }
-        let rules = futures_util::stream::iter(&read).map(|room| room.read_rules());
+        let rules = futures_util::stream::iter(read).map(|room| async move { room.read_rules().await });
         let failed = rules.buffer_unordered(RULED_ROOMS).filter_map(|read| std::future::ready(read.err()));
         if let Some(error) = pin!(failed).next().await {
             tracing::warn!(%error, "could not compare rules with the store");
