@@ -88,7 +88,7 @@ impl fmt::Display for Door {
 fn bearer(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next()?;
-    let read = || {
+    let mut read = || {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         let is_bearer = scheme.eq_ignore_ascii_case("bearer") && values.next().is_none();
         is_bearer.then(|| token.trim_start_matches(' ').to_owned())
