@@ -122,14 +122,15 @@ struct SeenPeople {
 
 impl SeenPeople {
     async fn feed(&mut self, room: &Room, own: ClientId, out: &Outgoing) -> Result<(), End> {
+        // Before the first list, so that whoever has that knows whether the room is locked.
+        if room.is_locked() != self.is_locked {
+            self.is_locked = !self.is_locked;
+            out.feed(ServerFrame::Lock(self.is_locked).to_bytes().into()).await?;
+        }
         if self.list.is_none_or(|seen| room.shown_participants() > seen) {
             let (version, frame) = room.participants_frame();
             self.list = Some(version);
             out.feed(frame).await?;
-        }
-        if room.is_locked() != self.is_locked {
-            self.is_locked = room.is_locked();
-            out.feed(ServerFrame::Lock(self.is_locked).to_bytes().into()).await?;
         }
         if room.shown_moves() > self.moves {
             let (moves, pointers) = room.pointers_since(self.moves);
