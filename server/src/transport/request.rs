@@ -88,9 +88,10 @@ impl fmt::Display for Door {
 fn bearer(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next()?;
-    let mut read = || {
+    let is_alone = values.next().is_none();
+    let read = || {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-        let is_bearer = scheme.eq_ignore_ascii_case("bearer") && values.next().is_none();
+        let is_bearer = scheme.eq_ignore_ascii_case("bearer") && is_alone;
         is_bearer.then(|| token.trim_start_matches(' ').to_owned())
     };
     Some(read().unwrap_or_default())
