@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use inkrelay_protocol::Role;
+use inkrelay_protocol::{Role, ServerFrame};
 use inkrelay_server::store::Rules;
 use inkrelay_server::store::rules::RuleChange;
 use serde_json::json;
@@ -59,7 +59,7 @@ async fn a_locked_room_takes_moderators_draws_only() {
     }
 }
 
-/// M-3, M-7: through either server, at once where the message comes.
+/// M-3, M-7, M-13: through either server, at once where the message comes.
 #[tokio::test]
 async fn a_lock_holds_on_the_other_server_too() {
     let redis = RedisServer::start();
@@ -69,6 +69,15 @@ async fn a_lock_holds_on_the_other_server_too() {
     drawer.draw(1, &[mark(1)]).await;
     drawer.acked(1).await;
     done(&moderators, json!({"action": "lock"})).await;
+    drawer.wait_for("the lock", |frame| (frame == ServerFrame::Lock(true)).then_some(())).await;
+    let mut late = Socket::join(drawers.address, "a").await;
+    let first = |frame: ServerFrame<'_>| match frame {
+        ServerFrame::Lock(is_locked) => Some(is_locked),
+        ServerFrame::Participants(_) => Some(false),
+        _ => None,
+    };
+    assert!(late.wait_for("the lock, before the list", first).await);
+    assert_eq!(drawers.get("/v1/rooms/a").await.json()["locked"], true);
     eventually("the other server refuses", async || {
         drawers.post_marks("a", 2..=2).await.status == 403
     })
@@ -76,6 +85,7 @@ async fn a_lock_holds_on_the_other_server_too() {
     drawer.draw(2, &[mark(3)]).await;
     assert_eq!(drawer.refused().await, ("room_locked".to_owned(), Some(2)));
     done(&moderators, json!({"action": "unlock"})).await;
+    drawer.wait_for("the end of the lock", |frame| (frame == ServerFrame::Lock(false)).then_some(())).await;
     eventually("the other server takes draws again", async || {
         drawers.post_marks("a", 2..=2).await.status == 200
     })
