@@ -172,6 +172,10 @@ impl Room {
     /// When it does not answer. What was known holds until then.
     pub async fn read_rules(&self) -> Result<(), StoreError> {
         let _alone = self.rules.alone.lock().await;
+        self.read_alone().await
+    }
+
+    async fn read_alone(&self) -> Result<(), StoreError> {
         let rules = in_time(self.node.store.rules(&self.id)).await?;
         self.take_rules(rules);
         Ok(())
@@ -183,7 +187,12 @@ impl Room {
         if !self.node.store.is_shared() || self.has_readers() || !is_old() {
             return;
         }
-        if let Ok(Err(error)) = tokio::time::timeout(RENEWAL_TIME, self.read_rules()).await {
+        let renewed = async {
+            let _alone = self.rules.alone.lock().await;
+            // One reads for all who come at the same time.
+            if is_old() { self.read_alone().await } else { Ok(()) }
+        };
+        if let Ok(Err(error)) = tokio::time::timeout(RENEWAL_TIME, renewed).await {
             tracing::warn!(room = %self.id, %error, "the rules may be old");
         }
     }
