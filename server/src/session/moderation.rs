@@ -27,8 +27,10 @@ const ERASURES: usize = 16;
 const PAIR_BYTES: usize = 1 + 9 + 9;
 /// Bytes of an erase beside its pairs at most.
 const ERASE_BYTES: usize = 8;
-/// Bytes of one erase, however long draws may be.
-const DRAW_BYTES: usize = 64 * 1024;
+/// Bytes of one erase, however long draws may be: small ones fit where nothing else does any more.
+const DRAW_BYTES: usize = 960;
+/// Erases that are appended together at most.
+const DRAWS_AT_ONCE: usize = 64;
 
 /// What a moderator does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,11 +220,13 @@ impl Relay {
                 tokio::task::yield_now().await;
             }
             let shown = strokes.shown();
-            for pairs in shown.chunks(self.pairs_per_draw()) {
-                let erase = Draw::Erase(pairs.iter().map(|stroke| (client, *stroke)).collect());
-                let records = self.append_own(room, &[erase.to_bytes()]).await?;
+            let per_draw = self.pairs_per_draw();
+            for strokes in shown.chunks(per_draw * self.draws_at_once()) {
+                let erase = |strokes: &[u64]| Draw::Erase(strokes.iter().map(|one| (client, *one)).collect());
+                let draws: Vec<_> = strokes.chunks(per_draw).map(|some| erase(some).to_bytes()).collect();
+                let records = self.append_own(room, &draws).await?;
                 state.send_modify(|state| {
-                    state.erasure.erased += pairs.len() as u64;
+                    state.erasure.erased += strokes.len() as u64;
                     state.records.extend(records);
                 });
             }
@@ -237,6 +241,11 @@ impl Relay {
         let most = self.config.limits.draws().bytes_per_draw;
         let most = if most == 0 { DRAW_BYTES } else { most.min(DRAW_BYTES) };
         (most.saturating_sub(ERASE_BYTES) / PAIR_BYTES).max(1)
+    }
+
+    fn draws_at_once(&self) -> usize {
+        let most = self.config.limits.max_batch;
+        if most == 0 { DRAWS_AT_ONCE } else { most.min(DRAWS_AT_ONCE) }
     }
 
     /// Appends draws of the server's own. Returns the names of their records.
