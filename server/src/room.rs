@@ -33,9 +33,9 @@ pub use append::{ANSWER_TIME, Answer, NotStored, Reply};
 use cursor::{Cursor, Diverged};
 pub use log::{LogError, LogReader};
 pub use people::Attachment;
-pub use rules::{Ending, NotChanged, Stay};
 use presence::{NodeId, Presence};
 use row::{Following, Stretch};
+pub use rules::{Ending, NotChanged, Stay};
 use tail::{Offer, Tail, View};
 
 /// Records that a room reads of the end of its log when it comes to life, so that those who reconnect after

@@ -101,9 +101,9 @@ impl Strokes {
                 let own = strokes.iter().filter(|(author, _)| *author == self.author);
                 Operation::Erase(own.filter_map(|(_, number)| self.places.get(number).copied()).collect())
             }
-            Ok(Draw::Revoke(draws)) => {
-                Operation::Revoke(draws.iter().filter_map(|name| self.operation_index.get(name).copied()).collect())
-            }
+            Ok(Draw::Revoke(draws)) => Operation::Revoke(
+                draws.iter().filter_map(|name| self.operation_index.get(name).copied()).collect(),
+            ),
             Ok(Draw::Clear) => Operation::Clear(self.numbers.len()),
             _ => return,
         };
@@ -155,8 +155,8 @@ impl Strokes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use inkrelay_protocol::draw::{Channels, Style};
     use inkrelay_protocol::Identity;
+    use inkrelay_protocol::draw::{Channels, Style};
 
     use crate::random;
 
@@ -227,7 +227,8 @@ mod tests {
                     let (mut erased, mut passed, mut passes) = (log.clone(), 0, 0);
                     loop {
                         let strokes = read(&erased, Strokes::within(author, passed, limits));
-                        let pairs: Vec<_> = strokes.shown().into_iter().map(|stroke| (author, stroke)).collect();
+                        let pairs: Vec<_> =
+                            strokes.shown().into_iter().map(|stroke| (author, stroke)).collect();
                         if !pairs.is_empty() {
                             let n = 1000 + erased.len() as u64;
                             let identity = Identity { author: ClientId::ANONYMOUS, n, at: n };

@@ -155,8 +155,8 @@ impl Room {
             let expected = in_time(self.node.store.rules(&self.id)).await?;
             let mut rules = expected.clone();
             rules.change(change)?;
-            let is_changed = rules == expected
-                || in_time(self.node.store.set_rules(&self.id, &expected, &rules)).await?;
+            let is_changed =
+                rules == expected || in_time(self.node.store.set_rules(&self.id, &expected, &rules)).await?;
             if is_changed {
                 self.take_rules(rules);
                 self.tell(&Gossip::RulesChanged);

@@ -211,7 +211,10 @@ impl Relay {
                     LogError::Changed => StoreError::Unavailable("the log is another one now".to_owned()),
                     LogError::Store(error) => error,
                 })?;
-                records.iter().filter_map(|record| Record::parse(record).ok()).for_each(|r| strokes.apply(&r));
+                records
+                    .iter()
+                    .filter_map(|record| Record::parse(record).ok())
+                    .for_each(|r| strokes.apply(&r));
                 read += records.len() as u64;
                 state.send_modify(|state| {
                     state.erasure.read = before.read + read;
@@ -249,11 +252,7 @@ impl Relay {
     }
 
     /// Appends draws of the server's own. Returns the names of their records.
-    async fn append_own(
-        &self,
-        room: &Arc<Room>,
-        draws: &[Vec<u8>],
-    ) -> Result<Vec<(ClientId, u64)>, Refused> {
+    async fn append_own(&self, room: &Arc<Room>, draws: &[Vec<u8>]) -> Result<Vec<(ClientId, u64)>, Refused> {
         let draws: Vec<&[u8]> = draws.iter().map(Vec::as_slice).collect();
         let batch = self.records(ClientId::ANONYMOUS, 1, &draws);
         let name = |record: &bytes::Bytes| {

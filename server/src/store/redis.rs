@@ -47,7 +47,8 @@ use self::link::{Link, Repeat};
 use self::subscriber::Subscriber;
 use self::teller::Teller;
 use super::{
-    Appended, Batch, Chunk, Gap, Head, ReadLimit, Rules, Store, StoreError, StoreListener, Stored, identity_of,
+    Appended, Batch, Chunk, Gap, Head, ReadLimit, Rules, Store, StoreError, StoreListener, Stored,
+    identity_of,
 };
 use crate::random;
 

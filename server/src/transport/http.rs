@@ -72,10 +72,7 @@ async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
     }
 }
 
-async fn room_info(
-    State(relay): Shared,
-    Admitted { room, grant }: Admitted,
-) -> Result<Json<Value>, Problem> {
+async fn room_info(State(relay): Shared, Admitted { room, grant }: Admitted) -> Result<Json<Value>, Problem> {
     let handle = relay.enter(&room).await?;
     admit(&handle, ClientId::ANONYMOUS, &grant)?;
     let participants: Vec<_> = handle

@@ -18,10 +18,7 @@ use crate::store::Rules;
 use crate::store::rules::SUBJECT_BYTES_MAX;
 
 /// What is laid down.
-pub async fn rules(
-    State(relay): Shared,
-    Admitted { room, grant }: Admitted,
-) -> Result<Json<Value>, Problem> {
+pub async fn rules(State(relay): Shared, Admitted { room, grant }: Admitted) -> Result<Json<Value>, Problem> {
     is_moderator(&grant)?;
     let handle = relay.enter(&room).await?;
     admit(&handle, ClientId::ANONYMOUS, &grant)?;
@@ -104,7 +101,8 @@ fn progress(erasure: &Erasure) -> Value {
 /// # Errors
 /// What is missing or wrong, in plain words.
 pub fn read_action(body: &[u8]) -> Result<Action, &'static str> {
-    const WRONG: &str = "the body is {\"action\": text, \"client\": number, \"subject\": text}, the last two where needed";
+    const WRONG: &str =
+        "the body is {\"action\": text, \"client\": number, \"subject\": text}, the last two where needed";
     let asked: Value = serde_json::from_slice(body).map_err(|_| WRONG)?;
     let asked = asked.as_object().ok_or(WRONG)?;
     match asked.get("action").and_then(Value::as_str) {
@@ -129,7 +127,9 @@ fn client(asked: &Map<String, Value>) -> Result<ClientId, &'static str> {
 
 fn ticketed(client: ClientId) -> Result<ClientId, &'static str> {
     if client.is_anonymous() {
-        return Err("client 0 is everyone without a ticket, and can be neither kicked nor banned: lock the room, or ask for tokens");
+        return Err(
+            "client 0 is everyone without a ticket, and can be neither kicked nor banned: lock the room, or ask for tokens",
+        );
     }
     Ok(client)
 }
@@ -141,7 +141,9 @@ fn who(asked: &Map<String, Value>) -> Result<Who, &'static str> {
         Some(_) if is_client => Err("name \"client\" or \"subject\", one of them"),
         Some(subject) => {
             let subject = subject.as_str().filter(|name| (1..=SUBJECT_BYTES_MAX).contains(&name.len()));
-            subject.map(|subject| Who::Subject(Arc::from(subject))).ok_or("\"subject\" is a text of 1 to 256 bytes")
+            subject
+                .map(|subject| Who::Subject(Arc::from(subject)))
+                .ok_or("\"subject\" is a text of 1 to 256 bytes")
         }
         None if is_client => Ok(Who::Client(ticketed(client(asked)?)?)),
         None => Err("\"client\" or \"subject\" is missing"),
@@ -160,7 +162,10 @@ mod tests {
         assert_eq!(read(r#"{"action":"lock"}"#), Ok(Action::Lock(true)));
         assert_eq!(read(r#"{"action":"kick","client":7,"subject":null}"#), Ok(Action::Kick(id)));
         assert_eq!(read(r#"{"action":"ban","client":7}"#), Ok(Action::Ban(Who::Client(id))));
-        assert_eq!(read(r#"{"action":"unban","subject":"ann"}"#), Ok(Action::Unban(Who::Subject("ann".into()))));
+        assert_eq!(
+            read(r#"{"action":"unban","subject":"ann"}"#),
+            Ok(Action::Unban(Who::Subject("ann".into())))
+        );
         assert_eq!(read(r#"{"action":"erase","client":0}"#), Ok(Action::Erase(ClientId::ANONYMOUS)));
         for (wrong, named) in [
             ("", "the body is"),

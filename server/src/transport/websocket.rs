@@ -34,8 +34,8 @@ use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-pub use self::echo::echo;
 use self::answers::error_frame;
+pub use self::echo::echo;
 use self::outlet::Outlet;
 use self::reading::Reading;
 use self::wire::Wire;
@@ -47,8 +47,8 @@ use super::problem::Problem;
 use super::request::{Admitted, Door, PeerAddress, Shared};
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
-use crate::room::{Attachment, Stay};
 use crate::room::feed::Feed;
+use crate::room::{Attachment, Stay};
 use crate::session::{Identified, Refused, Relay, in_time};
 
 /// Bytes read at a time, and held by each connection. The library's own 128 KiB would be so for each idle one.

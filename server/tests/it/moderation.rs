@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use http::Method;
 use inkrelay_protocol::Role;
-use inkrelay_server::store::{
-    EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Rules, Store, SyncPolicy,
-};
+use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Rules, Store, SyncPolicy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -93,7 +91,11 @@ async fn moderators_alone_are_asked_what_they_mean() {
         let nothing = json!({"locked": false, "banned_clients": [], "banned_subjects": [], "erasing": null});
         assert_eq!(relay.get(ROOM).await.json(), nothing);
         let room = "a".parse().unwrap();
-        assert_eq!(relay.store.rules(&room).await.unwrap(), Rules::default(), "{name}: asking leaves no trace");
+        assert_eq!(
+            relay.store.rules(&room).await.unwrap(),
+            Rules::default(),
+            "{name}: asking leaves no trace"
+        );
         for (body, status, named) in [
             ("{}", 400, "\"action\" is missing"),
             (r#"{"action":"kick"}"#, 400, "\"client\" is missing"),

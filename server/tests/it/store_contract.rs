@@ -681,7 +681,8 @@ pub async fn rules_are_set_only_where_they_are_as_expected(store: Arc<dyn Store>
     let room = room();
     let set = async |expected: &Rules, rules: &Rules| store.set_rules(&room, expected, rules).await.unwrap();
     let (none, locked) = (Rules::default(), ruled_by(&[RuleChange::Lock(true)]));
-    let subjects = ["ann", "", "\u{1f58a}", &"x".repeat(256)].map(|name| RuleChange::Subject(name.into(), Ban::Banned));
+    let subjects =
+        ["ann", "", "\u{1f58a}", &"x".repeat(256)].map(|name| RuleChange::Subject(name.into(), Ban::Banned));
     let clients = (1..=1000).map(|id| RuleChange::Client(author(id), Ban::Banned));
     let largest = ruled_by(&subjects.into_iter().chain(clients).collect::<Vec<_>>());
     assert!(!set(&locked, &largest).await, "it is not locked");

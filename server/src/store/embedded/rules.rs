@@ -47,7 +47,8 @@ pub(super) fn check_rules(connection: &Connection) -> Result<(), Fault> {
             != row.get::<_, i64>(2)?
             || name <= previous
         {
-            let what = format!("the rules of room {name:?}, after {previous:?}, are not as they were written");
+            let what =
+                format!("the rules of room {name:?}, after {previous:?}, are not as they were written");
             return Err(Fault::Damaged(what));
         }
         previous = name;

@@ -8,12 +8,12 @@ use inkrelay_server::store::Store;
 use serde_json::{Value, json};
 
 use super::{Kept, act, done, relay_for, relay_on};
+use crate::store_contract::read_all;
 use crate::support::redis::RedisServer;
 use crate::support::relay::Relay;
 use crate::support::requests::JSON;
 use crate::support::slow_store::SlowStore;
 use crate::support::socket::Socket;
-use crate::store_contract::read_all;
 
 fn stroke(number: u64) -> Draw {
     let style = Style { tool: 0, rgba: 0xff, width: 16 };

@@ -54,7 +54,11 @@ async fn a_locked_room_takes_moderators_draws_only() {
         let polled = relay.get("/v1/rooms/a/draws?wait=0").await.json();
         assert_eq!(polled[2].as_array().unwrap().len(), 4, "{name}");
         assert_eq!(relay.get("/v1/rooms/a").await.json()["records"], 4);
-        assert_eq!(relay.post("/v1/rooms/b/draws", JSON, "[[4]]").await.status, 200, "another room is not locked");
+        assert_eq!(
+            relay.post("/v1/rooms/b/draws", JSON, "[[4]]").await.status,
+            200,
+            "another room is not locked"
+        );
     }
 }
 
@@ -77,10 +81,7 @@ async fn a_lock_holds_on_the_other_server_too() {
     };
     assert!(late.wait_for("the lock, before the list", first).await);
     assert_eq!(drawers.get("/v1/rooms/a").await.json()["locked"], true);
-    eventually("the other server refuses", async || {
-        drawers.post_marks("a", 2..=2).await.status == 403
-    })
-    .await;
+    eventually("the other server refuses", async || drawers.post_marks("a", 2..=2).await.status == 403).await;
     drawer.draw(2, &[mark(3)]).await;
     assert_eq!(drawer.refused().await, ("room_locked".to_owned(), Some(2)));
     done(&moderators, json!({"action": "unlock"})).await;

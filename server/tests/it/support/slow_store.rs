@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
-use inkrelay_server::store::{Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Rules, Store, StoreError};
+use inkrelay_server::store::{
+    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Rules, Store, StoreError,
+};
 use tokio::sync::watch;
 
 /// See the module's documentation.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
-use inkrelay_server::store::{Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Rules, Store, StoreError};
+use inkrelay_server::store::{
+    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Rules, Store, StoreError,
+};
 
 /// An answer is known to be lost after this time; what comes meanwhile waits for the next append.
 const LOST_AFTER: Duration = Duration::from_millis(200);
