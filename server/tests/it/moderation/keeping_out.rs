@@ -38,7 +38,7 @@ async fn participants(relay: &Relay, count: usize) {
 /// M-4.
 #[tokio::test]
 async fn a_kick_ends_what_is_open_and_its_client_comes_back() {
-    for (name, kept) in Kept::all() {
+    for (_, kept) in Kept::all() {
         let relay = kept.relay(Role::Moderator).await;
         let mut kicked = Socket::join(relay.address, "a").await;
         let mut other = Socket::join(relay.address, "a").await;
@@ -51,7 +51,7 @@ async fn a_kick_ends_what_is_open_and_its_client_comes_back() {
         kicked.draw(2, &[mark(2)]).await;
         kicked.acked(2).await;
         other.records(1, 2).await;
-        assert!(participants(&relay, 2).await == (), "{name}");
+        participants(&relay, 2).await;
     }
 }
 
