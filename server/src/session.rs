@@ -6,8 +6,8 @@ pub mod moderation;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -22,6 +22,8 @@ use tokio::sync::watch;
 use crate::access::{Grant, Origins, Tickets};
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
+use crate::live::Live;
+use crate::lock::lock;
 use crate::random;
 use crate::room::{ANSWER_TIME, Ending, NotChanged, NotStored, Room};
 use crate::store::{Batch, StoreError};
@@ -31,23 +33,40 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What every connection of this server shares.
 pub struct Relay {
-    /// The settings, with `--unlimited` carried out.
-    pub config: Config,
     /// The live rooms.
     pub hub: Arc<Hub>,
-    /// Whose pages may connect.
-    pub origins: Origins,
+    config: Live<Arc<Config>>,
+    origins: Live<Arc<Origins>>,
     tickets: Tickets,
-    rates: Option<Rates>,
+    rates: Live<Option<Arc<Rates>>>,
+    reloaded: Mutex<Vec<(&'static str, ReloadHook)>>,
     draining: watch::Receiver<bool>,
     last_at: AtomicU64,
     erasures: moderation::Erasures,
 }
 
+/// Takes the settings after a reload, and the files that they name: for parts that hold something made of them.
+///
+/// An error says why that part stays as it was.
+pub type ReloadHook = Box<dyn Fn(&Config) -> Result<(), String> + Send + Sync>;
+
 struct Rates {
     clients: DefaultKeyedRateLimiter<ClientId>,
     addresses: DefaultKeyedRateLimiter<IpAddr>,
     clock: DefaultClock,
+}
+
+impl Rates {
+    /// `None` when there is no limit.
+    fn new(config: &Config) -> Option<Arc<Self>> {
+        let rate = std::num::NonZeroU32::new(config.limits.max_rate)?;
+        let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(TWO));
+        Some(Arc::new(Self {
+            clients: RateLimiter::dashmap(quota),
+            addresses: RateLimiter::dashmap(quota),
+            clock: DefaultClock::default(),
+        }))
+    }
 }
 
 /// Why something was refused, for whoever asked.
@@ -214,18 +233,48 @@ impl Draining {
 impl Relay {
     /// Over a hub, with the secret that signs tickets.
     pub fn new(config: Config, hub: Arc<Hub>, secret: &[u8], draining: watch::Receiver<bool>) -> Self {
-        let rate = std::num::NonZeroU32::new(config.limits.max_rate);
-        let rates = rate.map(|rate| {
-            let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(TWO));
-            Rates {
-                clients: RateLimiter::dashmap(quota),
-                addresses: RateLimiter::dashmap(quota),
-                clock: DefaultClock::default(),
+        Self {
+            hub,
+            origins: Live::new(Arc::new(Origins::new(config.allow_origin.clone()))),
+            tickets: Tickets::new(secret),
+            rates: Live::new(Rates::new(&config)),
+            config: Live::new(Arc::new(config)),
+            reloaded: Mutex::default(),
+            draining,
+            last_at: AtomicU64::new(0),
+            erasures: moderation::Erasures::default(),
+        }
+    }
+
+    /// The settings, with `--unlimited` carried out. A reload replaces them: ask again for what begins anew.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.get()
+    }
+
+    /// Whose pages may connect.
+    pub fn origins(&self) -> Arc<Origins> {
+        self.origins.get()
+    }
+
+    /// Has a part called after each reload.
+    pub fn on_reload(&self, part: &'static str, hook: ReloadHook) {
+        lock(&self.reloaded).push((part, hook));
+    }
+
+    /// Goes on with other settings. Only those that can change while the relay runs are to differ, and `--unlimited`
+    /// is to be carried out.
+    pub fn reload(&self, config: Config) {
+        self.origins.set(Arc::new(Origins::new(config.allow_origin.clone())));
+        // A new rate begins with nothing counted; the same goes on with what is.
+        if config.limits.max_rate != self.config().limits.max_rate {
+            self.rates.set(Rates::new(&config));
+        }
+        for (part, hook) in lock(&self.reloaded).iter() {
+            if let Err(why) = hook(&config) {
+                tracing::error!("{part}: all stays as it was: {why}");
             }
-        });
-        let (origins, tickets) = (Origins::new(config.allow_origin.clone()), Tickets::new(secret));
-        let (last_at, erasures) = (AtomicU64::new(0), moderation::Erasures::default());
-        Self { config, hub, origins, tickets, rates, draining, last_at, erasures }
+        }
+        self.config.set(Arc::new(config));
     }
 
     /// For waiting until the server is told to stop.
@@ -240,7 +289,7 @@ impl Relay {
 
     /// Forgets the rates of those who have not come for a while.
     pub fn forget_old_rates(&self) {
-        if let Some(rates) = &self.rates {
+        if let Some(rates) = self.rates.get() {
             rates.clients.retain_recent();
             rates.addresses.retain_recent();
         }
@@ -251,7 +300,7 @@ impl Relay {
     /// # Errors
     /// [`ErrorCode::InvalidToken`] when a token is needed, or the one given is wrong, expired or of another room.
     pub fn admit(&self, _room: &RoomId, _token: Option<&str>) -> Result<Grant, Refused> {
-        Ok(Grant::open(self.config.role))
+        Ok(Grant::open(self.config().role))
     }
 
     /// Whether a grant that was given before still holds.
@@ -291,7 +340,8 @@ impl Relay {
     /// # Errors
     /// When the store does not say how far the client's numbering went.
     pub async fn limits(&self, room: &Room, who: &Identified) -> Result<SessionLimits, Refused> {
-        let limits = &self.config.limits;
+        let config = self.config();
+        let limits = &config.limits;
         let last_n = if who.is_resumed { room.last_n(who.client).await? } else { 0 };
         Ok(SessionLimits {
             bytes_per_draw: limits.max_draw,
@@ -307,7 +357,7 @@ impl Relay {
     /// # Errors
     /// When it comes too fast, with the time after which it would not.
     pub fn check_rate(&self, author: ClientId, address: IpAddr) -> Result<(), Refused> {
-        let Some(rates) = &self.rates else { return Ok(()) };
+        let Some(rates) = self.rates.get() else { return Ok(()) };
         let checked = if author.is_anonymous() {
             rates.addresses.check_key(&address)
         } else {
@@ -325,7 +375,8 @@ impl Relay {
     /// # Errors
     /// The first thing that is wrong; nothing of the batch is kept then.
     pub fn stamp(&self, role: Role, author: ClientId, n: u64, draws: &[u8]) -> Result<Batch, Refused> {
-        let limits: DrawLimits = self.config.limits.draws();
+        let limits: DrawLimits = self.config().limits.draws();
+        self.hub.metrics().received_bytes.add(draws.len() as u64);
         // Looked at first: a refusal names a number of the batch, which has to be one.
         let count = Reader::new(draws).array().map_or(0, u64::from);
         if n - 1 > SAFE_INTEGER_MAX - count {

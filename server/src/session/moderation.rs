@@ -241,13 +241,13 @@ impl Relay {
     }
 
     fn pairs_per_draw(&self) -> usize {
-        let most = self.config.limits.draws().bytes_per_draw;
+        let most = self.config().limits.draws().bytes_per_draw;
         let most = if most == 0 { DRAW_BYTES } else { most.min(DRAW_BYTES) };
         (most.saturating_sub(ERASE_BYTES) / PAIR_BYTES).max(1)
     }
 
     fn draws_at_once(&self) -> usize {
-        let most = self.config.limits.max_batch;
+        let most = self.config().limits.max_batch;
         if most == 0 { DRAWS_AT_ONCE } else { most.min(DRAWS_AT_ONCE) }
     }
 

@@ -20,6 +20,7 @@ use super::problem::Problem;
 use super::request::{Admitted, Shared, admit, after, crowded, ticket};
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
+use crate::metrics::{InSession, Transport};
 use crate::room::Stay;
 use crate::room::feed::{Fed, Feed};
 use crate::session::{Draining, Relay};
@@ -54,6 +55,7 @@ pub async fn stream(
     }
     let feed = Feed::open(&reading, after).await?;
     let (changes, draining) = (reading.changes(), relay.draining());
+    let counted = reading.metrics().session(Transport::Events);
     let state = Events {
         relay,
         grant,
@@ -63,6 +65,7 @@ pub async fn stream(
         feed,
         changes,
         draining,
+        _counted: counted,
         ready: VecDeque::from([Bytes::from_static(COMMENT)]),
     };
     let body = Body::from_stream(futures_util::stream::unfold(state, |mut state| async {
@@ -88,6 +91,7 @@ struct Events {
     feed: Feed,
     changes: watch::Receiver<()>,
     draining: Draining,
+    _counted: InSession,
     ready: VecDeque<Bytes>,
 }
 
@@ -120,7 +124,7 @@ impl Events {
                 if let Some(client) = self.client {
                     self.reading.polled(client, None);
                 }
-                let quiet = tokio::time::sleep(self.relay.config.times.heartbeat);
+                let quiet = tokio::time::sleep(self.relay.config().times.heartbeat);
                 tokio::select! {
                     _ = self.changes.changed() => {}
                     () = self.draining.begun() => {}

@@ -51,7 +51,9 @@ pub fn router(relay: Arc<Relay>) -> Router {
 fn cors(relay: &Arc<Relay>) -> CorsLayer {
     let listed = {
         let relay = Arc::clone(relay);
-        move |origin: &HeaderValue, _: &Parts| origin.to_str().is_ok_and(|origin| relay.origins.lists(origin))
+        move |origin: &HeaderValue, _: &Parts| {
+            origin.to_str().is_ok_and(|origin| relay.origins().lists(origin))
+        }
     };
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(listed))
@@ -61,7 +63,11 @@ fn cors(relay: &Arc<Relay>) -> CorsLayer {
         .max_age(CORS_MAX_AGE)
 }
 
-async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
+/// Whether this server takes draws.
+///
+/// # Errors
+/// Why not.
+pub async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }

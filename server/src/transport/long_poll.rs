@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::encoding::Encoding;
 use super::problem::Problem;
 use super::request::{Admitted, HEAD, POSITION, Shared, admit, after, crowded, ticket};
+use crate::metrics::Transport;
 use crate::room::Next;
 use crate::room::cursor::Cursor;
 use crate::session::{Refused, in_time};
@@ -52,6 +53,7 @@ pub async fn poll(
         Ok((reading, cursor, stay))
     })
     .await?;
+    let _counted = reading.metrics().session(Transport::LongPoll);
     let mut draining = relay.draining();
     let mut changes = reading.changes();
     let until = Instant::now() + asked.wait;

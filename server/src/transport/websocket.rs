@@ -45,8 +45,10 @@ use super::lingering::Lingering;
 use super::listener::ConnectionCount;
 use super::problem::Problem;
 use super::request::{Admitted, Door, PeerAddress, Shared};
+use super::trace::RequestId;
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
+use crate::metrics::{InSession, Transport};
 use crate::room::feed::Feed;
 use crate::room::{Attachment, Stay};
 use crate::session::{Identified, Refused, Relay, in_time};
@@ -114,7 +116,12 @@ pub async fn upgrade(
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }
+    if !count.move_to(address, relay.config().limits.max_connections) {
+        let detail = "this address has as many connections as it may";
+        return Err(Problem::new(ErrorCode::TooManyConnections, detail));
+    }
     let protocol = subprotocol(request.headers());
+    let id = request.extensions().get::<RequestId>().cloned();
     let door = door.with_token(token_protocol(request.headers()));
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let (mut response, upgraded) = handshake(request)?;
@@ -124,7 +131,7 @@ pub async fn upgrade(
     tokio::spawn(async move {
         let (incoming, outlet) = match upgraded.await {
             Ok(upgraded) => {
-                match open(upgraded, encoding, config(relay.config.limits.message_bytes(), PONGS)).await {
+                match open(upgraded, encoding, config(relay.config().limits.message_bytes(), PONGS)).await {
                     Some(open) => open,
                     None => {
                         return tracing::error!(
@@ -137,7 +144,7 @@ pub async fn upgrade(
         };
         let Some(counted) = count.take() else { return };
         tokio::select! {
-            () = serve(relay, door, incoming, outlet, address) => {}
+            () = serve(relay, door, incoming, outlet, address, id) => {}
             () = counted.cut() => {}
         }
     });
@@ -195,12 +202,33 @@ fn token_protocol(headers: &HeaderMap) -> Option<String> {
     names.find_map(|name| name.trim().strip_prefix(TOKEN)).map(str::to_owned)
 }
 
-async fn serve(relay: Arc<Relay>, door: Door, mut incoming: Incoming, outlet: Arc<Outlet>, address: IpAddr) {
-    let out = Outgoing::new(outlet, relay.config.times.stall_time);
+async fn serve(
+    relay: Arc<Relay>,
+    door: Door,
+    mut incoming: Incoming,
+    outlet: Arc<Outlet>,
+    address: IpAddr,
+    id: Option<RequestId>,
+) {
+    let request = id.as_ref().map(tracing::field::display);
+    let out = Outgoing::new(outlet, relay.config().times.stall_time);
     let room = door.to_string();
     // Boxed: what opening needs for a moment would be held by every idle connection.
     let end = match Box::pin(Session::open(&relay, door, &mut incoming, &out, address)).await {
-        Ok((session, feed)) => session.run(&out, &mut incoming, feed).await,
+        Ok((session, feed)) => {
+            let end = session.run(&out, &mut incoming, feed).await;
+            if let End::Close(CloseCode::TooSlow, reason) = &end {
+                relay.hub.metrics().slow_readers_closed.inc();
+                tracing::info!(
+                    room,
+                    request,
+                    reason,
+                    waiting_bytes = out.outlet().waiting(),
+                    "closing a slow reader"
+                );
+            }
+            end
+        }
         Err(end) => end,
     };
     // The client may be gone or stuck; after the close time the connection is dropped either way.
@@ -216,7 +244,8 @@ async fn serve(relay: Arc<Relay>, door: Door, mut incoming: Incoming, outlet: Ar
     match end {
         End::Dismissed(_) => {}
         End::Close(code, reason) => {
-            tracing::debug!(room, code = code.number(), reason, "closing a WebSocket");
+            relay.hub.metrics().close(code);
+            tracing::debug!(room, request, code = code.number(), reason, "closing a WebSocket");
             drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
         }
         End::Peer => drop(timeout(CLOSE_TIME, out.finish(&mut incoming)).await),
@@ -234,7 +263,7 @@ async fn hello(relay: &Relay, incoming: &mut Incoming, encoding: Encoding) -> Re
         }
     };
     let bytes = tokio::select! {
-        first = timeout(relay.config.times.first_frame_time, first) => {
+        first = timeout(relay.config().times.first_frame_time, first) => {
             first.map_err(|_| End::close(CloseCode::TooSlow, "no hello came in time"))??
         }
         () = draining.begun() => return Err(Refused::draining().into()),
@@ -297,6 +326,7 @@ struct Session<'r> {
     address: IpAddr,
     stay: Stay,
     attachment: Attachment,
+    _counted: InSession,
 }
 
 impl Drop for Session<'_> {
@@ -335,7 +365,8 @@ impl<'r> Session<'r> {
         reading.was_kicked(who.client);
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
-        let session = Self { relay, reading, grant, who, address, stay, attachment };
+        let counted = reading.metrics().session(Transport::WebSocket);
+        let session = Self { relay, reading, grant, who, address, stay, attachment, _counted: counted };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
