@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use inkrelay_protocol::{RoomId, Seq};
 
-use crate::store::{Chunk, EmbeddedReader, ReadLimit, RoomSummary, Store, StoreError};
+use crate::store::{Chunk, EmbeddedReader, ReadLimit, RoomSummary, Rules, Store, StoreError};
 
 pub use read::{Imported, check, import};
-pub use write::{Rooms, export};
+pub use write::{Which, export};
 
 /// Where rooms are exported from.
 pub enum Source {
@@ -32,6 +32,13 @@ impl Source {
         match self {
             Self::Store(store) => store.rooms(after, limit).await,
             Self::File(file) => file.rooms(after, limit),
+        }
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        match self {
+            Self::Store(store) => store.rules(room).await,
+            Self::File(file) => file.rules(room),
         }
     }
 

@@ -20,17 +20,22 @@
 //! 6. **Epochs.** A room's epoch changes whenever the store cannot vouch that nothing acknowledged was lost,
 //!    and no later log of that room ever has the old one. A log without records is told as [`Epoch::EMPTY`].
 //! 7. **Bytes.** Records come back exactly as they were appended.
-//! 8. **Reading does not write.** Asking about a room that nobody has drawn in leaves no trace.
+//! 8. **Reading does not write.** Asking about a room that nobody has drawn in, or ruled, leaves no trace.
 //! 9. **Listing.** `rooms` tells the rooms that have records, in the order of their names' bytes. Whoever walks through
 //!    them page by page, until a page is empty, is told every room that is there all the time, and none twice; one that
 //!    comes or goes meanwhile may be told or not.
 //! 10. **Deleting** is one step against appends: what was appended before is gone, and what is appended after begins
-//!     another log. From then on the room is as one that nobody has drawn in. So its authors are numbered from 1: a
+//!     another log. The room's rules go too. From then on it is as one that nobody has drawn in. So its authors are numbered from 1: a
 //!     retry of a batch that was not the author's first is a gap. `Ok(true)` is as durable as an append.
+//! 12. **Rules.** A room's rules stand apart from its log: either can be there without the other, and a new epoch
+//!     leaves them as they are. [`Store::set_rules`] takes effect only where the rules are those that were expected, so
+//!     that of two changes at once neither is lost. When it says that it did, they are as durable as an append. Rules
+//!     that are the default again are as those of a room that nobody ruled.
 
 mod embedded;
 mod memory;
 mod redis;
+pub mod rules;
 
 use std::sync::Weak;
 
@@ -41,6 +46,7 @@ use inkrelay_protocol::{ClientId, Epoch, Identity, Position, RoomId, Seq};
 pub use embedded::{EmbeddedReader, EmbeddedStore, OpenError, SyncPolicy};
 pub use memory::MemoryStore;
 pub use redis::{RedisConfig, RedisConnectError, RedisStore};
+pub use rules::Rules;
 
 /// Consecutive draws of one author, each encoded as the record that it will be.
 #[derive(Clone, Debug)]
@@ -236,7 +242,7 @@ pub trait Store: Send + Sync + 'static {
     /// is one. A question of operators: in a large store its answer may take seconds.
     async fn rooms(&self, after: Option<&RoomId>, limit: usize) -> Result<Vec<RoomSummary>, StoreError>;
 
-    /// Deletes a room with all its records. Returns whether there was one. After [`StoreError::Unavailable`] it may be
+    /// Deletes a room with all its records and its rules. Returns whether there was anything of it. After [`StoreError::Unavailable`] it may be
     /// gone or not, and can be asked again.
     async fn delete(&self, room: &RoomId) -> Result<bool, StoreError>;
 
@@ -246,6 +252,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Begins to bring in a log from elsewhere, which is to be the room's.
     async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError>;
+
+    /// What moderators laid down for a room; the default where nobody did.
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError>;
+
+    /// Lays down other rules, where they are `expected` until now. `false` when they are not, and nothing is changed.
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError>;
 
     /// The key under which tickets are signed: made once, then the same for every server on this store.
     async fn secret(&self) -> Result<[u8; 32], StoreError>;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use inkrelay_protocol::RoomId;
-use inkrelay_server::export::{self, ExportError, Progress, Rooms, Source};
+use inkrelay_server::export::{self, ExportError, Progress, Source, Which};
 use inkrelay_server::store::{EmbeddedReader, EmbeddedStore, RedisConfig, RedisStore, Store, SyncPolicy};
 
 /// Rooms that are listed at once.
@@ -116,7 +116,7 @@ pub async fn run(command: Upkeep) -> Result<(), String> {
         }
         Upkeep::Export { room, out, place, all: _ } => {
             let source = place.source().await?;
-            let rooms = room.as_ref().map_or(Rooms::All, Rooms::One);
+            let rooms = room.as_ref().map_or(Which::All, Which::One);
             let done = match &out {
                 Some(file) => export_into(&source, rooms, file).await,
                 None => export_to(&source, rooms, io::stdout().lock()).await,
@@ -146,7 +146,7 @@ async fn list(source: &Source) -> Result<(), ExportError> {
     Ok(out.flush()?)
 }
 
-async fn export_to(source: &Source, rooms: Rooms<'_>, out: impl Write) -> Result<Progress, ExportError> {
+async fn export_to(source: &Source, rooms: Which<'_>, out: impl Write) -> Result<Progress, ExportError> {
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
     let done = export::export(source, rooms, &mut out, now_and_then("exported")).await?;
     out.flush()?;
@@ -154,7 +154,7 @@ async fn export_to(source: &Source, rooms: Rooms<'_>, out: impl Write) -> Result
 }
 
 /// Under another name until it is complete and synced: a file of that name is never half an export.
-async fn export_into(source: &Source, rooms: Rooms<'_>, file: &Path) -> Result<Progress, ExportError> {
+async fn export_into(source: &Source, rooms: Which<'_>, file: &Path) -> Result<Progress, ExportError> {
     let not_a_file = || ExportError::Refused(format!("{} is no name of a file", file.display()));
     let name = file.file_name().ok_or_else(not_a_file)?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

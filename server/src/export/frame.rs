@@ -7,7 +7,7 @@ use inkrelay_protocol::msgpack::{self, Malformed, Reader, Token};
 use inkrelay_protocol::{ClientId, Epoch, Identity, Position, RoomId, Seq};
 
 use super::ExportError;
-use crate::store::LatestBatch;
+use crate::store::{LatestBatch, Rules};
 
 /// What the file says that it is.
 const MAGIC: &str = "inkrelay export";
@@ -27,8 +27,8 @@ const HEAD_BYTES: usize = 7;
 pub(super) enum Frame {
     /// The first.
     Header { version: u64, made_at: u64, made_by: String },
-    /// A room begins; its position is that of the last record that follows.
-    Room { room: RoomId, position: Position },
+    /// A room begins; its position is that of the last record that follows. The rules are those of when it was read.
+    Room { room: RoomId, position: Position, rules: Rules },
     /// Its next records.
     Records { first: Seq, records: Vec<Bytes> },
     /// Authors, with their latest batches among these records.
@@ -68,11 +68,12 @@ impl Frame {
                 msgpack::write_uint(&mut out, *made_at);
                 msgpack::write_str(&mut out, made_by);
             }
-            Self::Room { room, position } => {
-                msgpack::write_array(&mut out, 2);
+            Self::Room { room, position, rules } => {
+                msgpack::write_array(&mut out, 3);
                 msgpack::write_str(&mut out, room.as_str());
                 let Position { epoch, seq, identity: Identity { author, n, at } } = position;
                 numbers(&mut out, &[epoch.get(), seq.get(), author.get(), *n, *at]);
+                msgpack::write_bin(&mut out, &rules.encode());
             }
             Self::Records { first, records } => {
                 out.reserve(records.iter().map(|record| record.len() + 5).sum::<usize>() + 32);
@@ -122,10 +123,12 @@ impl Frame {
                 Self::Header { version, made_at, made_by: reader.str()?.to_owned() }
             }
             1 => {
-                need(2)?;
+                need(3)?;
                 let room = reader.str()?.parse().map_err(|_| Malformed("a room's name is none"))?;
                 let position = array_of(&mut reader)?;
-                Self::Room { room, position: position_of(position)? }
+                let rules = Rules::decode(&binary(&mut reader, content)?);
+                let rules = rules.ok_or(Malformed("the rules of a room are none"))?;
+                Self::Room { room, position: position_of(position)?, rules }
             }
             2 => {
                 need(2)?;
@@ -186,7 +189,7 @@ fn binary(reader: &mut Reader<'_>, content: &Bytes) -> Result<Bytes, Malformed> 
     match reader.token()? {
         Token::Bin([]) => Ok(Bytes::new()),
         Token::Bin(bytes) => Ok(content.slice_ref(bytes)),
-        _ => Err(Malformed("a record is no binary")),
+        _ => Err(Malformed("it is not binary where binary belongs")),
     }
 }
 

@@ -7,7 +7,10 @@ use inkrelay_protocol::{ClientId, Identity, Position, RoomId, Seq};
 
 use super::frame::{Frame, FrameReader, VERSION};
 use super::{ExportError, Progress};
-use crate::store::{LatestBatch, Restore, Store, identity_of};
+use crate::store::{LatestBatch, Restore, Rules, Store, identity_of};
+
+/// How often rules are laid down that somebody else changes at the same time.
+const TRIES: usize = 5;
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub fn check(file: impl Read) -> Result<Progress, ExportError> {
     let (mut records, mut bytes) = (0, 0);
     loop {
         match parts.next()? {
-            Part::Room(_) => (records, bytes) = (0, 0),
+            Part::Room(..) => (records, bytes) = (0, 0),
             Part::Records(new) => {
                 records += new.len() as u64;
                 bytes += new.iter().map(|record| record.len() as u64).sum::<u64>();
@@ -58,34 +61,35 @@ pub async fn import(
     let mut imported = Imported::default();
     let mut before = Progress::default();
     // None in a room that is there already.
-    let mut restoring: Option<(RoomId, Box<dyn Restore>)> = None;
+    let mut restoring: Option<(RoomId, Rules, Box<dyn Restore>)> = None;
     loop {
         let done = &mut imported.done;
         match parts.next()? {
-            Part::Room(room) => {
+            Part::Room(room, rules) => {
                 before = *done;
                 if !replace && store.head(&room).await?.position.seq > Seq::START {
                     imported.existing.push(room);
                 } else {
                     let log = store.restore(&room).await?;
-                    restoring = Some((room, log));
+                    restoring = Some((room, rules, log));
                 }
             }
             Part::Records(records) => {
-                let Some((_, log)) = &mut restoring else { continue };
+                let Some((_, _, log)) = &mut restoring else { continue };
                 done.records += records.len() as u64;
                 done.bytes += records.iter().map(|record| record.len() as u64).sum::<u64>();
                 log.records(records).await?;
                 progress(done);
             }
             Part::Authors(authors) => {
-                if let Some((_, log)) = &mut restoring {
+                if let Some((_, _, log)) = &mut restoring {
                     log.authors(authors).await?;
                 }
             }
             Part::RoomEnd => {
-                let Some((room, log)) = restoring.take() else { continue };
+                let Some((room, rules, log)) = restoring.take() else { continue };
                 if log.finish(replace).await? {
+                    lay_down(store, &room, &rules).await?;
                     done.rooms += 1;
                     progress(done);
                 } else {
@@ -105,9 +109,19 @@ pub async fn import(
     }
 }
 
+/// Has a room that was brought in follow the rules that it had.
+async fn lay_down(store: &dyn Store, room: &RoomId, rules: &Rules) -> Result<(), ExportError> {
+    for _ in 0..TRIES {
+        if store.set_rules(room, &store.rules(room).await?, rules).await? {
+            return Ok(());
+        }
+    }
+    Err(ExportError::Refused(format!("the rules of room {room} are changed by somebody else all the time")))
+}
+
 /// A part in its place.
 enum Part {
-    Room(RoomId),
+    Room(RoomId, Rules),
     Records(Vec<Bytes>),
     Authors(Vec<(ClientId, LatestBatch)>),
     RoomEnd,
@@ -153,10 +167,10 @@ impl<R: Read> Parts<R> {
         let wrong =
             |what: &str| ExportError::Damaged { at: self.frames.at(), what: format!("{what}{place}") };
         let part = match (frame, &mut self.open) {
-            (Frame::Room { room, position }, open @ None) if position.seq > Seq::START => {
+            (Frame::Room { room, position, rules }, open @ None) if position.seq > Seq::START => {
                 let (last, identity) = (Seq::START, Identity::NONE);
                 *open = Some(Open { room: room.clone(), position, last, identity, bytes: 0, authors: 0 });
-                Part::Room(room)
+                Part::Room(room, rules)
             }
             (Frame::Records { first, records }, Some(open)) => {
                 let last = open.last.plus(records.len());

@@ -22,7 +22,7 @@ const TRIES: usize = 5;
 
 /// Which rooms.
 #[derive(Clone, Copy, Debug)]
-pub enum Rooms<'a> {
+pub enum Which<'a> {
     /// Those that are there all the time that it takes.
     All,
     /// One.
@@ -35,7 +35,7 @@ pub enum Rooms<'a> {
 /// When the store or the file fails, or the one room has no records. What was written then has no end mark.
 pub async fn export(
     source: &Source,
-    rooms: Rooms<'_>,
+    rooms: Which<'_>,
     out: &mut impl Write,
     mut progress: impl FnMut(&Progress),
 ) -> Result<Progress, ExportError> {
@@ -45,12 +45,12 @@ pub async fn export(
     Frame::Header { version: VERSION, made_at, made_by }.write(out)?;
     let mut done = Progress::default();
     match rooms {
-        Rooms::One(room) => {
+        Which::One(room) => {
             if !write_room(source, room, out, &mut done, &mut progress).await? {
                 return Err(ExportError::Refused(format!("nobody has drawn in room {room}")));
             }
         }
-        Rooms::All => {
+        Which::All => {
             let mut after = None;
             loop {
                 let page = source.rooms(after.as_ref(), PAGE_ROOMS).await?;
@@ -81,7 +81,8 @@ async fn write_room(
             return Ok(false);
         }
         let before = *done;
-        Frame::Room { room: room.clone(), position: head }.write(out)?;
+        let rules = source.rules(room).await?;
+        Frame::Room { room: room.clone(), position: head, rules }.write(out)?;
         let (mut next, mut authors) = (Seq::START.next(), Authors::default());
         let is_whole = loop {
             let left = head.seq.get() - next.previous().get();

@@ -50,6 +50,7 @@
 //! | `journal` | a commit that is not folded | `number`; `entry`: MessagePack, `[room, epoch, before, [[author, first n, [record, …]], …]]` for each append, with nil for the epoch but for a room's first records; `checksum` |
 //! | `rooms` | a room with records | `name`; `id`: what the other tables call it; `epoch`; `head`: the last record's `seq`; `bytes` of all records; `checksum` |
 //! | `records` | a record | `room`, `seq`, `record`: its bytes as they go over the wire; `checksum` |
+//! | `rules` | the rules of a room that somebody ruled, with or without records | `room`: its name; `rules`: MessagePack, `[is locked, [banned client, …], [banned subject, …], kicks, [client of each of the last kicks, …]]`; `checksum` |
 //! | `clients` | an author's latest batch in a room | `room`, `client`, `first_n`, `last_n`, `last_seq`; `checksum` |
 //! | `waste` | a room that is gone, with rows in the two tables above that are to be cleared away | `room` |
 //!
@@ -58,8 +59,8 @@
 //! stopped, gives the space back. Under [`SyncPolicy::Interval`] a room that was deleted in the last second before the
 //! machine went down may be there again, with a new epoch.
 //!
-//! A file of version 1 (without the journal) or 2 (without `waste`) gets what it lacks when it is opened; an older
-//! server does not open it then. The newest second of what was drawn may stand in the journal only, also in a copy.
+//! A file of version 1 (without the journal) or 2 (without the rules and `waste`) gets what it lacks when it is opened; an
+//! older server does not open it then. The newest second of what was drawn may stand in the journal only, also in a copy.
 //!
 //! Records are clustered by room and number, so a log is read in one sweep. (Rows of several records saved 5 % of
 //! the writer's CPU, and were a puzzle to read.)
@@ -75,6 +76,7 @@ mod reader;
 mod readonly;
 mod restore;
 mod rooms;
+mod rules;
 mod schema;
 mod unfolded;
 mod wal;
@@ -91,11 +93,12 @@ use inkrelay_protocol::{ClientId, RoomId, Seq};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use super::{Appended, Batch, Chunk, Head, ReadLimit, Restore, RoomSummary, Store, StoreError};
+use super::{Appended, Batch, Chunk, Head, ReadLimit, Restore, RoomSummary, Rules, Store, StoreError};
 pub use file::OpenError;
 use reader::Readers;
 pub use readonly::EmbeddedReader;
 use restore::Restoring;
+use rules::SetRules;
 use unfolded::Unfolded;
 use writer::{Append, Change, Command, Poison, Writer};
 
@@ -274,6 +277,19 @@ impl Store for EmbeddedStore {
 
     async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {
         Ok(Box::new(Restoring::begin(self.commands.clone(), room.clone()).await?))
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        let room = room.clone();
+        in_time(self.readers.run(move |connection| rules::rules(connection, &room))).await
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        let set = |reply| {
+            let (room, expected, rules) = (room.clone(), expected.clone(), rules.clone());
+            Command::SetRules(SetRules { room, expected, rules, reply })
+        };
+        in_time(ask(&self.commands, set)).await
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

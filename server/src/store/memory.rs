@@ -9,8 +9,8 @@ use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Position, RoomId, Seq};
 
 use super::{
-    Appended, Batch, Chunk, Head, LatestBatch, Plan, ReadLimit, Restore, RoomSummary, Store, StoreError,
-    Stored, identity_of, is_idle, nothing_to_restore, place, plan,
+    Appended, Batch, Chunk, Head, LatestBatch, Plan, ReadLimit, Restore, RoomSummary, Rules, Store,
+    StoreError, Stored, identity_of, is_idle, nothing_to_restore, place, plan,
 };
 use crate::lock::lock;
 use crate::random;
@@ -18,6 +18,8 @@ use crate::random;
 /// Logs in a map. See the module's documentation.
 pub struct MemoryStore {
     rooms: Arc<Mutex<BTreeMap<RoomId, Log>>>,
+    /// Of the rooms that somebody ruled.
+    rules: Mutex<HashMap<RoomId, Rules>>,
     secret: [u8; 32],
 }
 
@@ -63,7 +65,7 @@ impl Log {
 impl MemoryStore {
     /// An empty store with a secret of its own.
     pub fn new() -> Self {
-        Self { rooms: Arc::default(), secret: random::bytes() }
+        Self { rooms: Arc::default(), rules: Mutex::default(), secret: random::bytes() }
     }
 
     fn with_log<T>(&self, room: &RoomId, empty: T, read: impl FnOnce(&Log) -> T) -> T {
@@ -142,9 +144,10 @@ impl Store for MemoryStore {
     }
 
     async fn delete(&self, room: &RoomId) -> Result<bool, StoreError> {
+        let had_rules = lock(&self.rules).remove(room).is_some();
         // Dropped outside of the lock: it may be many records.
         let deleted = self.lock().remove(room);
-        Ok(deleted.is_some())
+        Ok(deleted.is_some() || had_rules)
     }
 
     async fn delete_idle(&self, room: &RoomId, before: u64) -> Result<bool, StoreError> {
@@ -153,11 +156,31 @@ impl Store for MemoryStore {
             let idle = rooms.get(room).is_some_and(|log| is_idle(log.head().position.identity, before));
             if idle { rooms.remove(room) } else { None }
         };
+        if deleted.is_some() {
+            lock(&self.rules).remove(room);
+        }
         Ok(deleted.is_some())
     }
 
     async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {
         Ok(Box::new(Restoring { rooms: Arc::clone(&self.rooms), room: room.clone(), log: Log::new() }))
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        Ok(lock(&self.rules).get(room).cloned().unwrap_or_default())
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        let mut all = lock(&self.rules);
+        if all.get(room).cloned().unwrap_or_default() != *expected {
+            return Ok(false);
+        }
+        if *rules == Rules::default() {
+            all.remove(room);
+        } else {
+            all.insert(room.clone(), rules.clone());
+        }
+        Ok(true)
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

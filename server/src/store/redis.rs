@@ -5,6 +5,7 @@
 //! | `inkrelay:{ROOM}:log` | list | one record per element: the truth |
 //! | `inkrelay:{ROOM}:meta` | hash | `replid`, `epoch`, and what must fit the other keys: `records`, `bytes`, `clients` |
 //! | `inkrelay:{ROOM}:clients` | hash | client → first n, last n and last seq of its latest batch |
+//! | `inkrelay:{ROOM}:rules` | string | what moderators laid down, if they did: MessagePack, as in `store/rules.rs` |
 //! | `inkrelay:{ROOM}:restored:…` | list, hash | a log that is being restored, for an hour after the last part of it |
 //! | `inkrelay:secret` | string | the key under which tickets are signed |
 //!
@@ -13,7 +14,7 @@
 //! What is appended is published when anybody but the server that appends it is subscribed, or may be at a replica.
 //! A Redis that lost its data is given the secret back by the servers that know it (`secret.rs`).
 //!
-//! Every access to a room goes through a script, which begins by asking whether the keys still belong together,
+//! Every access to a room's log goes through a script, which begins by asking whether the keys still belong together,
 //! and whether this is still the Redis that wrote them (`open.lua`). If not, a new epoch begins, and what the
 //! authors' numbers are is read from the list: about a second for a million records, in which Redis does nothing
 //! else.
@@ -29,6 +30,7 @@ mod link;
 mod message;
 mod restore;
 mod rooms;
+mod rules;
 mod secret;
 mod subscriber;
 mod teller;
@@ -51,8 +53,8 @@ use self::rooms::Listing;
 use self::subscriber::Subscriber;
 use self::teller::Teller;
 use super::{
-    Appended, Batch, Chunk, Gap, Head, ReadLimit, Restore, RoomSummary, Store, StoreError, StoreListener,
-    Stored, identity_of,
+    Appended, Batch, Chunk, Gap, Head, ReadLimit, Restore, RoomSummary, Rules, Store, StoreError,
+    StoreListener, Stored, identity_of,
 };
 use crate::random;
 
@@ -136,6 +138,7 @@ struct Scripts {
     delete: Script,
     restore_put: Script,
     restore_finish: Script,
+    set_rules: Script,
 }
 
 impl RedisStore {
@@ -181,6 +184,7 @@ impl RedisStore {
             append: Script::new(APPEND),
             read: Script::new(READ),
             last_n: Script::new(LAST_N),
+            set_rules: Script::new(rules::SET),
             delete: Script::new(DELETE),
             restore_put: Script::new(RESTORE_PUT),
             restore_finish: Script::new(RESTORE_FINISH),
@@ -300,6 +304,14 @@ impl Store for RedisStore {
     async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {
         let (link, scripts) = (Arc::clone(&self.link), Arc::clone(&self.scripts));
         Ok(Box::new(Restoring::new(link, scripts, self.node.clone(), room)))
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        rules::get(&self.link, room).await
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        rules::set(&self.link, &self.scripts.set_rules, room, expected, rules).await
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

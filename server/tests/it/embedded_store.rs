@@ -7,6 +7,7 @@ mod journal;
 mod open;
 mod roles;
 mod rooms;
+mod rules;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

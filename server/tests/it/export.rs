@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Identity, Record, RoomId};
-use inkrelay_server::export::{ExportError, Progress, Rooms, Source, check, export, import};
+use inkrelay_server::export::{ExportError, Progress, Source, Which, check, export, import};
 use inkrelay_server::random;
+use inkrelay_server::store::rules::{Ban, RuleChange};
 use inkrelay_server::store::{
-    Batch, EmbeddedReader, EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy,
+    Batch, EmbeddedReader, EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Rules, Store, SyncPolicy,
 };
 
 use crate::store_contract::{Dice, author, batch, read_all, record, store_one};
@@ -24,7 +25,7 @@ fn id(name: &str) -> RoomId {
 
 async fn exported(source: &Source) -> Vec<u8> {
     let mut file = Vec::new();
-    export(source, Rooms::All, &mut file, |_| {}).await.unwrap();
+    export(source, Which::All, &mut file, |_| {}).await.unwrap();
     file
 }
 
@@ -39,7 +40,7 @@ async fn content(store: &dyn Store) -> Vec<(RoomId, Vec<Bytes>, Vec<String>)> {
     let mut content = Vec::new();
     for found in store.rooms(None, 1000).await.unwrap() {
         let chunk = read_all(store, &found.room).await;
-        let mut told = Vec::new();
+        let mut told = vec![format!("{:?}", store.rules(&found.room).await.unwrap())];
         for id in 1..8 {
             let last_n = store.last_n(&found.room, author(id)).await.unwrap();
             let retry = Batch {
@@ -81,6 +82,12 @@ async fn fill(store: &dyn Store, dice: &mut Dice) {
             store_one(store, &room, Batch { author, first_n, records }).await;
             next[who] += count;
         }
+        let mut rules = Rules::default();
+        for who in 1..1 + dice.below(3) {
+            rules.change(&RuleChange::Client(author(who), Ban::Banned)).unwrap();
+        }
+        rules.change(&RuleChange::Lock(dice.below(2) == 0)).unwrap();
+        assert!(store.set_rules(&room, &Rules::default(), &rules).await.unwrap());
     }
 }
 
@@ -180,7 +187,7 @@ async fn a_large_room_goes_through_in_parts() {
     let mut parts = Vec::new();
     let mut file = Vec::new();
     let source = Source::Store(store.clone());
-    export(&source, Rooms::One(&id("a")), &mut file, |progress| parts.push(progress.bytes)).await.unwrap();
+    export(&source, Which::One(&id("a")), &mut file, |progress| parts.push(progress.bytes)).await.unwrap();
     assert!(parts.windows(2).all(|two| two[1] - two[0] <= 1 << 20), "{parts:?}");
     assert!(parts.len() > 20);
     assert!(file.len() > 30_000_000);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use inkrelay_protocol::{After, ClientId, Draw, Identity, Position, Record, RoomId};
+use inkrelay_protocol::{After, ClientId, Draw, Identity, Position, Record, Role, RoomId};
 use inkrelay_server::hub::{Hub, HubLimits};
 use inkrelay_server::retention::{Retention, Step};
 use inkrelay_server::room::feed::{Fed, Feed};
@@ -75,7 +75,7 @@ async fn readers_of_a_deleted_room_are_reset_to_an_empty_board() {
     for hub in hubs {
         let room = hub.enter(&id("a")).await.ok().unwrap().read().unwrap();
         for n in 1..=3 {
-            room.append_and_wait(batch(n, 1000, &Draw::Clear)).await.unwrap();
+            room.append_and_wait(batch(n, 1000, &Draw::Clear), Role::Drawer).await.unwrap();
         }
         let mut feed = Feed::open(&room, After::Start).await.unwrap();
         assert!(
@@ -94,9 +94,9 @@ async fn readers_of_a_deleted_room_are_reset_to_an_empty_board() {
         assert!(matches!(feed.next(&room, READ).await, Ok(Fed::UpToDate)));
         assert_eq!((room.head(), room.bytes()), (Position::start(Head::EMPTY.position.epoch), 0));
 
-        let late = room.append_and_wait(batch(4, 1001, &Draw::Clear)).await;
+        let late = room.append_and_wait(batch(4, 1001, &Draw::Clear), Role::Drawer).await;
         assert_eq!(late.unwrap_err(), NotStored::Gap(Gap { expected: 1 }));
-        let (_, head) = room.append_and_wait(batch(1, 1002, &Draw::Clear)).await.unwrap();
+        let (_, head) = room.append_and_wait(batch(1, 1002, &Draw::Clear), Role::Drawer).await.unwrap();
         assert_eq!(head.seq.get(), 1);
         match feed.next(&room, READ).await.unwrap() {
             Fed::Records { first, records, position } => {
@@ -245,26 +245,34 @@ async fn a_full_room_is_read_and_cleared_and_deleted() {
         let room = hub.enter(&id("a")).await.ok().unwrap();
         let mut n = 1;
         let ink = Draw::Opaque(vec![7; 90]);
-        while room.append_and_wait(batch(n, 1, &ink)).await.is_ok() {
+        while room.append_and_wait(batch(n, 1, &ink), Role::Drawer).await.is_ok() {
             n += 1;
         }
-        assert_eq!(room.append_and_wait(batch(n, 1, &ink)).await.unwrap_err(), NotStored::RoomFull);
+        assert_eq!(
+            room.append_and_wait(batch(n, 1, &ink), Role::Drawer).await.unwrap_err(),
+            NotStored::RoomFull
+        );
         assert!(room.bytes() <= 1000);
         let stroke = inkrelay_protocol::Draw::Erase(vec![(ada(), 1)]);
         for draw in [&stroke, &Draw::Revoke(vec![(ada(), n)]), &Draw::Clear] {
-            room.append_and_wait(batch(n, 1, draw)).await.unwrap();
+            room.append_and_wait(batch(n, 1, draw), Role::Drawer).await.unwrap();
             n += 1;
         }
         let large = Draw::Erase((0..400).map(|stroke| (ada(), stroke)).collect());
-        assert_eq!(room.append_and_wait(batch(n, 1, &large)).await.unwrap_err(), NotStored::RoomFull);
+        assert_eq!(
+            room.append_and_wait(batch(n, 1, &large), Role::Drawer).await.unwrap_err(),
+            NotStored::RoomFull
+        );
         // The reserve has an end too.
-        while room.append_and_wait(batch(n, 1, &Draw::Clear)).await.is_ok() {
+        while room.append_and_wait(batch(n, 1, &Draw::Clear), Role::Drawer).await.is_ok() {
             n += 1;
         }
         assert!((4096 + 900..=4096 + 1000).contains(&room.bytes()), "{}", room.bytes());
+        // Moderators have one of their own.
+        room.append_and_wait(batch(n, 1, &Draw::Clear), Role::Moderator).await.unwrap();
         let log = hub.store().read(&id("a"), inkrelay_protocol::Seq::START, READ).await.unwrap();
         assert_eq!(log.head.bytes, room.bytes());
         assert!(hub.delete(&id("a")).await.unwrap());
-        room.append_and_wait(batch(1, 2, &ink)).await.unwrap();
+        room.append_and_wait(batch(1, 2, &ink), Role::Drawer).await.unwrap();
     }
 }

@@ -14,7 +14,7 @@ use super::fold::{Journal, fold, replay};
 use super::log::{self, Fault};
 use super::schema::{self, SCHEMA_VERSION};
 use super::unfolded::Rooms;
-use super::{SyncPolicy, rooms, wal};
+use super::{SyncPolicy, rooms, rules, wal};
 use crate::random;
 use inkrelay_protocol::Epoch;
 
@@ -126,6 +126,7 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
         schema::make(&transaction)?;
         log::check_structure(&transaction)?;
         log::check_clients(&transaction)?;
+        rules::check_rules(&transaction)?;
         let waste = rooms::waste(&transaction)?;
         let mut last_room_id = log::check_rooms(&transaction)?.max(waste.last().copied().unwrap_or(0));
         let (mut journal, mut unfolded) = replay(&transaction, &mut last_room_id)?;

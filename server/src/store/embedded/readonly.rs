@@ -8,11 +8,13 @@ use rusqlite::Connection;
 use super::fold::replay;
 use super::log::{self, Fault};
 use super::unfolded::Rooms;
-use super::{LISTED_ROOMS, OpenError, file, rooms, schema};
-use crate::store::{Chunk, ReadLimit, RoomSummary, StoreError};
+use super::{LISTED_ROOMS, OpenError, file, rooms, rules, schema};
+use crate::store::{Chunk, ReadLimit, RoomSummary, Rules, StoreError};
 
 /// The first version with a journal.
 const OLDEST: i64 = 2;
+/// The first version with rules.
+const WITH_RULES: i64 = 3;
 /// Above every number that a room has: for those that only the journal knows.
 const UNKNOWN_ROOMS: i64 = 1 << 60;
 
@@ -20,6 +22,8 @@ const UNKNOWN_ROOMS: i64 = 1 << 60;
 /// is there. Its methods block; each reads at one moment.
 pub struct EmbeddedReader {
     connection: Connection,
+    /// Whether the file has a table for them.
+    has_rules: bool,
 }
 
 impl EmbeddedReader {
@@ -51,7 +55,7 @@ impl EmbeddedReader {
             Ok((_, version)) if version < OLDEST => {
                 Err(failed("an older version wrote it: start a server of this version on it once".to_owned()))
             }
-            Ok((connection, _)) => Ok(Self { connection }),
+            Ok((connection, version)) => Ok(Self { connection, has_rules: version >= WITH_RULES }),
             Err(fault) => Err(file::explain(folder, file.clone(), fault)),
         }
     }
@@ -67,6 +71,17 @@ impl EmbeddedReader {
             rooms::list_in(&transaction, &newest, after, limit.clamp(1, LISTED_ROOMS))
         };
         list().map_err(StoreError::from)
+    }
+
+    /// As [`crate::store::Store::rules`].
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        if !self.has_rules {
+            return Ok(Rules::default());
+        }
+        rules::rules(&self.connection, room).map_err(StoreError::from)
     }
 
     /// As [`crate::store::Store::read`].

@@ -30,6 +30,7 @@ use super::fold::{Journal, fold};
 use super::journal::{self, stored};
 use super::known::{Known, Planned};
 use super::log::{Fault, checksum};
+use super::rules::SetRules;
 use super::unfolded::{Rooms, Unfolded, UnfoldedRoom};
 use crate::store::{Appended, Batch, StoreError};
 
@@ -63,6 +64,7 @@ pub(super) enum Command {
     Append(Append),
     /// Of a room as a whole.
     Change(Change),
+    SetRules(SetRules),
     /// Answered in turn, so that an answer says that the thread is alive and the disk not stuck.
     Check(oneshot::Sender<Result<(), StoreError>>),
     Close,
@@ -81,7 +83,7 @@ pub(super) struct Append {
 pub(super) type Poison = Arc<OnceLock<String>>;
 
 pub(super) struct Writer {
-    connection: Connection,
+    pub(super) connection: Connection,
     policy: SyncPolicy,
     known: Known,
     journal: Journal,
@@ -152,9 +154,10 @@ impl Writer {
                         change = Some(asked);
                         break;
                     }
+                    Ok(Command::SetRules(asked)) => self.set_rules(asked),
                     Ok(Command::Check(reply)) => {
                         // Whoever asked may have stopped waiting.
-                        let _ = reply.send(self.poison.get().map_or(Ok(()), |why| Err(unavailable(why))));
+                        let _ = reply.send(self.poisoned().map_or(Ok(()), Err));
                     }
                     Ok(Command::Close) | Err(TryRecvError::Disconnected) => {
                         open = false;
@@ -233,8 +236,8 @@ impl Writer {
 
     /// One transaction. Returns an answer for each append.
     fn write(&mut self, group: &[Append]) -> Result<Vec<Result<Appended, StoreError>>, StoreError> {
-        if let Some(why) = self.poison.get() {
-            return Err(unavailable(why));
+        if let Some(why) = self.poisoned() {
+            return Err(why);
         }
         self.known.forget_when_many();
         self.entry.clear();
@@ -290,6 +293,17 @@ impl Writer {
         self.fold_at.get_or_insert(Instant::now() + FOLD_AFTER);
         self.count_unsynced();
         Ok(())
+    }
+
+    /// A small commit was made that is no entry of the journal.
+    pub(super) fn wrote_beside_the_journal(&mut self) {
+        self.wal_bytes += PAGES_PER_COMMIT * PAGE_BYTES;
+        self.count_unsynced();
+    }
+
+    /// Why nothing is written any more, once that is so.
+    pub(super) fn poisoned(&self) -> Option<StoreError> {
+        self.poison.get().map(|why| unavailable(why))
     }
 
     /// Notes a commit that is perhaps not synced.

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 use super::call::Call;
 use super::link::{Link, Repeat};
-use super::{RedisStore, array, decimal, integer, keys, unexpected};
+use super::{RedisStore, array, decimal, integer, keys, rules, unexpected};
 use crate::store::{RoomSummary, Store, StoreError};
 
 /// Rooms that one listing tells at most.
@@ -61,7 +61,8 @@ impl RedisStore {
         room: &RoomId,
         idle_before: Option<u64>,
     ) -> Result<bool, StoreError> {
-        let keys = keys(room);
+        let [log, meta, clients, channel] = keys(room);
+        let keys = [log, meta, clients, channel, rules::key(room)];
         let node = Bytes::from(self.node.clone());
         let before = idle_before.map_or_else(Bytes::new, decimal);
         let run = async |place: u64, name: Bytes| {
@@ -71,7 +72,7 @@ impl RedisStore {
         };
         let [records, name] = array(run(0, Bytes::new()).await?).ok_or_else(unexpected)?;
         let records = integer(&records).ok_or_else(unexpected)?;
-        let Value::BulkString(name) = name else { return Ok(false) };
+        let Value::BulkString(name) = name else { return Ok(matches!(name, Value::Int(1))) };
         match run(records, name.into()).await? {
             // Gone since it was named, by a try that was not answered or by somebody else.
             Value::Int(1 | -1) => Ok(true),

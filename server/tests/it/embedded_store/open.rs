@@ -90,11 +90,12 @@ async fn reading_and_refusing_leave_no_trace_in_the_file() {
         store.head(&room).await.unwrap();
         store.read(&room, Seq::START, ALL).await.unwrap();
         store.last_n(&room, author(1)).await.unwrap();
+        store.rules(&room).await.unwrap();
         store.append(&room, &[batch(author(1), 5, 1)]).await.unwrap();
     }
     store.close().await;
     let file = Connection::open(database(folder.path())).unwrap();
-    for table in ["rooms", "records", "clients", "journal", "waste"] {
+    for table in ["rooms", "records", "clients", "journal", "waste", "rules"] {
         let rows: i64 =
             file.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 0, "{table}");

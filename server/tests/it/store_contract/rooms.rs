@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use inkrelay_protocol::{Epoch, Position, RoomId, Seq};
 use inkrelay_server::random;
-use inkrelay_server::store::{Batch, Head, LatestBatch, Restore, RoomSummary, Store};
+use inkrelay_server::store::rules::RuleChange;
+use inkrelay_server::store::{Batch, Head, LatestBatch, Restore, RoomSummary, Rules, Store};
 
 use super::{
     ALL, append, author, batch, gap, head, identity, named, read, read_all, record_with, room, seq,
@@ -93,6 +94,28 @@ pub async fn a_deleted_room_is_as_one_that_nobody_drew_in(store: Arc<dyn Store>)
         assert!(!is_listed(&*store, &room).await);
     }
     assert_eq!(read_all(&*store, &other).await.records, batch(ada, 1, 2).records);
+}
+
+/// Rules 10 and 12.
+pub async fn rules_go_with_their_room(store: Arc<dyn Store>) {
+    let (ruled, drawn) = (room(), room());
+    let mut locked = Rules::default();
+    locked.change(&RuleChange::Lock(true)).unwrap();
+    for room in [&ruled, &drawn] {
+        assert!(store.set_rules(room, &Rules::default(), &locked).await.unwrap());
+    }
+    store_one(&*store, &drawn, batch(author(1), 1, 1)).await;
+    for room in [&ruled, &drawn] {
+        assert!(store.delete(room).await.unwrap());
+        assert_eq!(store.rules(room).await.unwrap(), Rules::default());
+        assert!(!store.delete(room).await.unwrap());
+    }
+    store_one(&*store, &drawn, batch(author(1), 1, 1)).await;
+    assert!(store.set_rules(&drawn, &Rules::default(), &locked).await.unwrap());
+    assert!(!store.delete_idle(&drawn, 1000).await.unwrap());
+    assert_eq!(store.rules(&drawn).await.unwrap(), locked);
+    assert!(store.delete_idle(&drawn, u64::MAX >> 11).await.unwrap());
+    assert_eq!(store.rules(&drawn).await.unwrap(), Rules::default());
 }
 
 /// Rules 3 and 10.

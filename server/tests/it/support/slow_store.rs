@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
 use inkrelay_server::store::{
-    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Restore, RoomSummary, Store, StoreError,
+    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Restore, RoomSummary, Rules, Store, StoreError,
 };
 use tokio::sync::watch;
 
@@ -89,6 +89,15 @@ impl Store for SlowStore {
 
     async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {
         self.inner.restore(room).await
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        self.read_gate().await;
+        self.inner.rules(room).await
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        self.inner.set_rules(room, expected, rules).await
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
 use inkrelay_server::store::{
-    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Restore, RoomSummary, Store, StoreError,
+    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Restore, RoomSummary, Rules, Store, StoreError,
 };
 
 /// An answer is known to be lost after this time; what comes meanwhile waits for the next append.
@@ -81,6 +81,14 @@ impl Store for WatchedStore {
 
     async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {
         self.inner.restore(room).await
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        self.inner.rules(room).await
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        self.inner.set_rules(room, expected, rules).await
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

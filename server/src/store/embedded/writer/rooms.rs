@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use super::{Writer, unavailable};
 use crate::store::embedded::fold::{write_clients, write_records};
 use crate::store::embedded::log::{self, Fault, RoomRow};
-use crate::store::embedded::rooms;
 use crate::store::embedded::unfolded::UnfoldedRoom;
+use crate::store::embedded::{rooms, rules};
 use crate::store::{Head, LatestBatch, StoreError, is_idle};
 
 /// What is to be done to a room.
@@ -77,7 +77,12 @@ impl Writer {
             Err(fault) => return Err(self.give_up_on(fault)),
         };
         if newest.is_none() && row.is_none() {
-            return Ok(false);
+            // It may have been ruled all the same.
+            let mut had_rules = false;
+            if idle_before.is_none() {
+                self.in_one_step(|connection| rules::remove(connection, name).map(|had| had_rules = had))?;
+            }
+            return Ok(had_rules);
         }
         if let Some(before) = idle_before {
             let last = match &newest {
@@ -91,10 +96,13 @@ impl Writer {
                 return Ok(false);
             }
         }
-        self.replace(name, newest.as_deref(), row, |connection| match row {
-            // On a full disk, its pages are what the rest of the transaction needs.
-            Some(row) => super::waste::clear_some(connection, row.id).map(drop),
-            None => Ok(()),
+        self.replace(name, newest.as_deref(), row, |connection| {
+            rules::remove(connection, name)?;
+            match row {
+                // On a full disk, its pages are what the rest of the transaction needs.
+                Some(row) => super::waste::clear_some(connection, row.id).map(drop),
+                None => Ok(()),
+            }
         })?;
         Ok(true)
     }
