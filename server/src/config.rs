@@ -8,6 +8,8 @@ use clap::Args;
 use inkrelay_protocol::Role;
 use inkrelay_protocol::limits::DrawLimits;
 
+use crate::access::TokenSettings;
+
 /// How to serve. Every flag has an environment twin; 0 lifts a limit.
 #[derive(Args, Clone, Debug)]
 pub struct Config {
@@ -36,9 +38,27 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_SECRET", value_name = "TEXT", hide_env_values = true)]
     pub secret: Option<String>,
 
-    /// What people may do in every room: viewer, drawer or moderator.
+    /// What people may do in every room, where no tokens say it: viewer, drawer or moderator.
     #[arg(long, env = "INKRELAY_ROLE", default_value = "drawer", value_name = "ROLE", value_parser = role)]
     pub role: Role,
+
+    /// Files of keys that sign tokens: a secret, public keys in PEM, or a JWK Set. With one, nobody comes in without
+    /// a token.
+    #[arg(long, env = "INKRELAY_TOKEN_KEYS", value_name = "FILE", value_delimiter = ',')]
+    pub token_keys: Vec<PathBuf>,
+
+    /// What the audience (aud) of every token has to name.
+    #[arg(long, env = "INKRELAY_TOKEN_AUDIENCE", value_name = "TEXT", requires = "token_keys")]
+    pub token_audience: Option<String>,
+
+    /// What the issuer (iss) of every token has to be.
+    #[arg(long, env = "INKRELAY_TOKEN_ISSUER", value_name = "TEXT", requires = "token_keys")]
+    pub token_issuer: Option<String>,
+
+    /// File of tokens that are let in no more: a token id (jti), or sub: and a subject, on each line. It is looked at
+    /// again every 2 s.
+    #[arg(long, env = "INKRELAY_REVOKED", value_name = "FILE", requires = "token_keys")]
+    pub revoked: Option<PathBuf>,
 
     /// Origin whose pages may connect besides this server's own, with its scheme, or * for all.
     #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_parser = origin, value_delimiter = ',')]
@@ -176,6 +196,16 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Where keys and revoked tokens stand, and for whom tokens have to be made.
+    pub fn tokens(&self) -> TokenSettings {
+        TokenSettings {
+            keys: self.token_keys.clone(),
+            revoked: self.revoked.clone(),
+            audience: self.token_audience.clone(),
+            issuer: self.token_issuer.clone(),
+        }
+    }
+
     /// With `--unlimited` carried out.
     #[must_use]
     pub fn effective(mut self) -> Self {

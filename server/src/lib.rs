@@ -11,6 +11,7 @@ pub mod rest;
 pub mod room;
 pub mod session;
 pub mod store;
+pub mod token;
 pub mod transport;
 
 use std::future::Future;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use access::{KeyError, Tokens};
 use config::{Config, to_usize};
 use hub::{Hub, HubLimits};
 use room::{Node, RoomLimits};
@@ -30,17 +32,28 @@ use store::{Store, StoreError};
 /// Rates of clients that have gone are forgotten this often.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Why a relay does not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The store does not tell the secret that signs tickets.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file of keys or of revoked tokens is not taken.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+}
+
 /// Serves on the listener until `shutdown` is ready, then drains: no new rooms, everyone is told to come back
 /// elsewhere, what was begun is finished and acked, and all of it within the drain time.
 ///
 /// # Errors
-/// When the store does not tell the secret that signs tickets.
+/// When the store does not tell the secret that signs tickets, or a file of keys is not taken.
 pub async fn run(
     config: Config,
     store: Arc<dyn Store>,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), StoreError> {
+) -> Result<(), RunError> {
     let config = config.effective();
     let limits = &config.limits;
     let room_limits = RoomLimits {
@@ -66,8 +79,10 @@ pub async fn run(
         Some(secret) => secret.clone().into_bytes(),
         None => store.secret().await?.to_vec(),
     };
+    let tokens = Tokens::open(config.tokens())?.map(Arc::new);
     let (drain, draining) = watch::channel(false);
-    let relay = Arc::new(Relay::new(config, Arc::clone(&hub), &secret, draining));
+    let relay = Arc::new(Relay::new(config, Arc::clone(&hub), &secret, tokens.clone(), draining));
+    let revoked = tokens.map(|tokens| tokio::spawn(async move { tokens.follow_revoked().await }));
 
     let care = tokio::spawn(Arc::clone(&hub).look_after());
     let forget = tokio::spawn({
@@ -89,6 +104,7 @@ pub async fn run(
     }
     care.abort();
     forget.abort();
+    revoked.iter().for_each(tokio::task::JoinHandle::abort);
     store.close().await;
     Ok(())
 }

@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use greeting::Greeting;
 use inkrelay_server::config::{Config, SyncSetting};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
+use inkrelay_server::token::TokenCommand;
 use tracing_subscriber::EnvFilter;
 
 /// Gives memory back when many have left. What it is set to is in `.cargo/config.toml`.
@@ -28,6 +29,9 @@ struct Cli {
 enum Command {
     /// Start the relay
     Serve(Box<Config>),
+    /// Make keys, tokens and links for people, and look into tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
     #[command(flatten)]
     Client(inkrelay_client::command::Command),
 }
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         .init();
     let result = match cli.command {
         Command::Serve(config) => serve(*config),
+        Command::Token(command) => inkrelay_server::token::run(command),
         Command::Client(command) => client(command),
     };
     match result {

@@ -17,7 +17,7 @@ use inkrelay_protocol::msgpack::Reader;
 use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, SessionLimits};
 use tokio::sync::watch;
 
-use crate::access::{Grant, Origins, Tickets};
+use crate::access::{Grant, KeyError, NotTaken, Origins, Tickets, Tokens};
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::random;
@@ -36,6 +36,7 @@ pub struct Relay {
     /// Whose pages may connect.
     pub origins: Origins,
     tickets: Tickets,
+    tokens: Option<Arc<Tokens>>,
     rates: Option<Rates>,
     draining: watch::Receiver<bool>,
     last_at: AtomicU64,
@@ -82,6 +83,12 @@ impl From<NoEntry> for Refused {
             NoEntry::Draining => Self::draining(),
             NoEntry::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<NotTaken> for Refused {
+    fn from(why: NotTaken) -> Self {
+        Self::new(ErrorCode::InvalidToken, why.0)
     }
 }
 
@@ -187,8 +194,14 @@ impl Draining {
 }
 
 impl Relay {
-    /// Over a hub, with the secret that signs tickets.
-    pub fn new(config: Config, hub: Arc<Hub>, secret: &[u8], draining: watch::Receiver<bool>) -> Self {
+    /// Over a hub, with the secret that signs tickets, and what checks tokens where they are asked for.
+    pub fn new(
+        config: Config,
+        hub: Arc<Hub>,
+        secret: &[u8],
+        tokens: Option<Arc<Tokens>>,
+        draining: watch::Receiver<bool>,
+    ) -> Self {
         let rate = std::num::NonZeroU32::new(config.limits.max_rate);
         let rates = rate.map(|rate| {
             let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(TWO));
@@ -199,7 +212,7 @@ impl Relay {
             }
         });
         let (origins, tickets) = (Origins::new(config.allow_origin.clone()), Tickets::new(secret));
-        Self { config, hub, origins, tickets, rates, draining, last_at: AtomicU64::new(0) }
+        Self { config, hub, origins, tickets, tokens, rates, draining, last_at: AtomicU64::new(0) }
     }
 
     /// For waiting until the server is told to stop.
@@ -224,8 +237,19 @@ impl Relay {
     ///
     /// # Errors
     /// [`ErrorCode::InvalidToken`] when a token is needed, or the one given is wrong, expired or of another room.
-    pub fn admit(&self, _room: &RoomId, _token: Option<&str>) -> Result<Grant, Refused> {
-        Ok(Grant::open(self.config.role))
+    pub fn admit(&self, room: &RoomId, token: Option<&str>) -> Result<Grant, Refused> {
+        let Some(tokens) = &self.tokens else { return Ok(Grant::open(self.config.role)) };
+        let token = token.ok_or(NotTaken("a token is needed to come in here"))?;
+        Ok(tokens.check(room, token, SystemTime::now())?)
+    }
+
+    /// Reads the keys of tokens anew, and returns how many there are; `None` where no tokens are asked for. Sessions whose
+    /// key is gone end.
+    ///
+    /// # Errors
+    /// Which file is not taken, and why; the keys stay as they were.
+    pub fn reload_keys(&self) -> Result<Option<usize>, KeyError> {
+        self.tokens.as_ref().map(|tokens| tokens.reload()).transpose()
     }
 
     /// Whether a grant that was given before still holds.
@@ -239,13 +263,19 @@ impl Relay {
     /// Who presents that ticket, or a new client when none is presented.
     ///
     /// # Errors
-    /// A ticket that is not of this room and server never becomes a new id in silence.
-    pub fn identify(&self, room: &RoomId, ticket: Option<&str>) -> Result<Identified, Refused> {
+    /// A ticket that is not of this room, subject and server never becomes a new id in silence.
+    pub fn identify(
+        &self,
+        room: &RoomId,
+        grant: &Grant,
+        ticket: Option<&str>,
+    ) -> Result<Identified, Refused> {
+        let subject = grant.subject.as_deref();
         let Some(ticket) = ticket else {
-            let (client, ticket) = self.tickets.issue(room);
+            let (client, ticket) = self.tickets.issue(room, subject);
             return Ok(Identified { client, ticket, is_resumed: false });
         };
-        match self.tickets.verify(room, ticket) {
+        match self.tickets.verify(room, subject, ticket) {
             Some(client) => Ok(Identified { client, ticket: ticket.to_owned(), is_resumed: true }),
             None => Err(Refused::new(ErrorCode::InvalidTicket, "the ticket is not of this room and server")),
         }

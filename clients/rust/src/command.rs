@@ -1,6 +1,7 @@
 //! The commands of the command line that are clients: `draw`, `watch` and `board`.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use inkrelay_protocol::RoomId;
@@ -29,9 +30,18 @@ pub enum Command {
 /// In plain words, what kept it from its work. A pipe that nobody reads any more and Ctrl-C are no errors.
 pub async fn run(command: Command) -> Result<(), CommandError> {
     match command {
-        Command::Draw(args) => draw::run(args).await,
-        Command::Watch(args) => watch::run(args).await,
-        Command::Board(args) => board::run(args).await,
+        Command::Draw(mut args) => {
+            args.place.token = args.place.token()?;
+            draw::run(args).await
+        }
+        Command::Watch(mut args) => {
+            args.place.token = args.place.token()?;
+            watch::run(args).await
+        }
+        Command::Board(mut args) => {
+            args.place.token = args.place.token()?;
+            board::run(args).await
+        }
     }
 }
 
@@ -57,12 +67,23 @@ struct Place {
     /// A room token, where the server wants one
     #[arg(long, env = "INKRELAY_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
+    /// The file that the room token stands in: other users of the machine can read what stands in a command
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    token_file: Option<PathBuf>,
 }
 
 impl Place {
     fn http(&self) -> Result<Http, CommandError> {
         let endpoint = Endpoint::new(&self.server, self.room.clone()).map_err(CommandError::new)?;
         Http::new(endpoint).map_err(CommandError::new)
+    }
+
+    /// The token, wherever it stands.
+    fn token(&self) -> Result<Option<String>, CommandError> {
+        let Some(file) = &self.token_file else { return Ok(self.token.clone()) };
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| CommandError(format!("{}: {error}", file.display())))?;
+        Ok(Some(text.trim().to_owned()))
     }
 
     fn authorize(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {

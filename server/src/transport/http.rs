@@ -101,14 +101,15 @@ async fn open_session(
     }
     let asked = Asked::read(&headers, &body(&relay, &headers, request_body).await?)?;
     let Admitted { room, grant } = door.open(&relay, asked.token.as_deref())?;
-    let who = relay.identify(&room, ticket(&headers)?)?;
+    let who = relay.identify(&room, &grant, ticket(&headers)?)?;
     let (handle, limits) = in_time(async {
         let handle = relay.enter(&room).await?;
         let limits = relay.limits(&handle, &who).await?;
         Ok::<_, Refused>((handle, limits))
     })
     .await?;
-    if !handle.polled(who.client, asked.profile) {
+    let profile = asked.profile.or_else(|| grant.name.as_ref().map(|_| Profile::default()));
+    if !handle.polled(who.client, profile.map(|profile| grant.profile(profile))) {
         return Err(crowded());
     }
     let answer = Json(json!({

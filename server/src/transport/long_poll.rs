@@ -37,7 +37,7 @@ pub async fn poll(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&uri)?;
-    let who = ticket(&headers)?.map(|ticket| relay.identify(&room, Some(ticket))).transpose()?;
+    let who = ticket(&headers)?.map(|ticket| relay.identify(&room, &grant, Some(ticket))).transpose()?;
     let (reading, mut cursor) = in_time(async {
         let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
         if let Some(who) = &who

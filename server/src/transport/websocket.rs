@@ -312,10 +312,10 @@ impl<'r> Session<'r> {
         address: IpAddr,
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
-        let who = relay.identify(&room, hello.ticket.as_deref())?;
+        let who = relay.identify(&room, &grant, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
         let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
-        let profile = hello.profile.clone().unwrap_or_default();
+        let profile = grant.profile(hello.profile.clone().unwrap_or_default());
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
         let session = Self { relay, reading, grant, who, address, attachment };
         let limits = relay.limits(&session.reading, &session.who).await?;
