@@ -1,21 +1,45 @@
-//! Settings: flags and their environment twins, checked once at the start.
+//! Settings: one list of them, which flags, the environment and a file set alike.
+//!
+//! The list is [`Config`], as clap reads it. The file's keys, the checks of values, `config show`, the reference in
+//! `docs/CONFIGURATION.md` and what a reload compares all come from it, so that a setting added here needs nothing
+//! else but its name in [`reload::RELOADABLE`] if a reload carries it out. Settings that need each other are looked at
+//! in [`Config::check`]: clap's `requires` knows nothing of the file.
+
+mod file;
+pub mod reference;
+pub mod reload;
+mod settings;
+mod show;
+mod values;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use inkrelay_protocol::Role;
 use inkrelay_protocol::limits::DrawLimits;
+use ipnet::IpNet;
 
 use crate::access::TokenSettings;
 
-/// How to serve. Every flag has an environment twin; 0 lifts a limit.
+pub use settings::{Settings, Source, Wrong};
+use values::{bytes, duration, log_filter, network, origin, role};
+
+/// How to serve. Every flag has a twin in the environment and in the file; 0 lifts a limit.
 #[derive(Args, Clone, Debug)]
 pub struct Config {
-    /// Address and port to listen on.
+    /// File with settings, in TOML: the flags' names as keys. Flags and the environment go before it.
+    #[arg(long, env = "INKRELAY_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Address and port to listen on. Any but this machine's own needs --open.
     #[arg(long, env = "INKRELAY_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
+
+    /// Let everyone in who reaches the address: they can read and draw in every room whose name they know.
+    #[arg(long, env = "INKRELAY_OPEN")]
+    pub open: bool,
 
     /// Folder of the embedded store, which keeps draws when nothing else is chosen.
     #[arg(long, env = "INKRELAY_DATA", default_value = "./inkrelay-data", value_name = "DIR")]
@@ -38,6 +62,10 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_SECRET", value_name = "TEXT", hide_env_values = true)]
     pub secret: Option<String>,
 
+    /// File with that secret, which then stands in no list of processes.
+    #[arg(long, env = "INKRELAY_SECRET_FILE", value_name = "FILE", conflicts_with = "secret")]
+    pub secret_file: Option<PathBuf>,
+
     /// What people may do in every room, where no tokens say it: viewer, drawer or moderator.
     #[arg(long, env = "INKRELAY_ROLE", default_value = "drawer", value_name = "ROLE", value_parser = role)]
     pub role: Role,
@@ -48,21 +76,29 @@ pub struct Config {
     pub token_keys: Vec<PathBuf>,
 
     /// What the audience (aud) of every token has to name.
-    #[arg(long, env = "INKRELAY_TOKEN_AUDIENCE", value_name = "TEXT", requires = "token_keys")]
+    #[arg(long, env = "INKRELAY_TOKEN_AUDIENCE", value_name = "TEXT")]
     pub token_audience: Option<String>,
 
     /// What the issuer (iss) of every token has to be.
-    #[arg(long, env = "INKRELAY_TOKEN_ISSUER", value_name = "TEXT", requires = "token_keys")]
+    #[arg(long, env = "INKRELAY_TOKEN_ISSUER", value_name = "TEXT")]
     pub token_issuer: Option<String>,
 
     /// File of tokens that are let in no more: a token id (jti), or sub: and a subject, on each line. It is looked at
     /// again every 2 s.
-    #[arg(long, env = "INKRELAY_REVOKED", value_name = "FILE", requires = "token_keys")]
+    #[arg(long, env = "INKRELAY_REVOKED", value_name = "FILE")]
     pub revoked: Option<PathBuf>,
 
     /// Origin whose pages may connect besides this server's own, with its scheme, or * for all.
     #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_parser = origin, value_delimiter = ',')]
     pub allow_origin: Vec<String>,
+
+    /// Networks of proxies that are believed whom they speak for, by Forwarded or X-Forwarded-For. They have to set it.
+    #[arg(long, env = "INKRELAY_TRUST_FORWARDED", value_name = "NETWORK", value_parser = network, value_delimiter = ',')]
+    pub trust_forwarded: Vec<IpNet>,
+
+    /// What is logged, from error over warn, info and debug to trace, also by part.
+    #[arg(long, env = "INKRELAY_LOG", default_value = "info", value_name = "FILTER", value_parser = log_filter)]
+    pub log: String,
 
     /// Threads that serve; 0 for one per core.
     #[arg(long, env = "INKRELAY_WORKERS", default_value_t = 0, value_name = "N",
@@ -206,6 +242,50 @@ impl Config {
         }
     }
 
+    /// Whether people need a token to get in.
+    pub const fn has_tokens(&self) -> bool {
+        !self.token_keys.is_empty()
+    }
+
+    /// What one value alone does not show to be wrong.
+    ///
+    /// # Errors
+    /// What would be right, in plain words.
+    pub fn check(&self) -> Result<(), String> {
+        let is_alone = self.listen.ip().to_canonical().is_loopback();
+        if !is_alone && !self.open && !self.has_tokens() {
+            return Err(format!(
+                "listen is {}, which others can reach, and nothing says who may come in. With --open (open = true) \
+                 everyone who reaches that address can read and draw in every room whose name they know. Without it \
+                 listen on this machine only: --listen 127.0.0.1:{}",
+                self.listen,
+                self.listen.port()
+            ));
+        }
+        let of_tokens = [self.token_audience.is_some(), self.token_issuer.is_some(), self.revoked.is_some()];
+        if !self.has_tokens() && of_tokens.contains(&true) {
+            return Err(
+                "token-audience, token-issuer and revoked are about tokens, which --token-keys asks for"
+                    .to_owned(),
+            );
+        }
+        if self.memory && self.redis.is_some() {
+            return Err("memory and redis exclude each other: draws are kept in one place".to_owned());
+        }
+        Ok(())
+    }
+
+    /// With the secret from its file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is empty.
+    fn with_secret_read(mut self) -> Result<Self, String> {
+        if let Some(path) = &self.secret_file {
+            self.secret = Some(read_secret(path).map_err(|why| format!("secret-file: {why}"))?);
+        }
+        Ok(self)
+    }
+
     /// With `--unlimited` carried out.
     #[must_use]
     pub fn effective(mut self) -> Self {
@@ -235,33 +315,19 @@ impl Limits {
     }
 }
 
+/// A secret that a file keeps, without the end of its line.
+///
+/// # Errors
+/// When the file cannot be read, or is empty.
+pub fn read_secret(path: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let secret = text.trim_end_matches(['\r', '\n']);
+    if secret.is_empty() { Err(format!("{} is empty", path.display())) } else { Ok(secret.to_owned()) }
+}
+
 /// A size in memory's own measure.
 pub fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
-fn origin(text: &str) -> Result<String, String> {
-    let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let is_origin = text == "*" || authority.is_some_and(|host| !host.is_empty() && !host.contains('/'));
-    if is_origin {
-        Ok(text.to_owned())
-    } else {
-        Err("write it like https://draw.example, without a path, or *".to_owned())
-    }
-}
-
-fn role(text: &str) -> Result<Role, String> {
-    text.parse().map_err(str::to_owned)
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; write it like 500ms, 5s or 2min"))
-}
-
-fn bytes(text: &str) -> Result<u64, String> {
-    let size: bytesize::ByteSize =
-        text.parse().map_err(|error| format!("{error}; write it like 65536, 64KiB or 1MB"))?;
-    Ok(size.as_u64())
 }
 
 #[cfg(test)]
@@ -285,11 +351,30 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_times_are_read_as_people_write_them() {
-        assert_eq!(bytes("64KiB"), Ok(65_536));
-        assert_eq!(bytes("1000"), Ok(1000));
-        assert!(bytes("many").is_err());
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert!(duration("5").is_err());
+    fn other_addresses_than_loopback_need_a_word() {
+        let listening =
+            |listen: &str, open| Config { listen: listen.parse().unwrap(), open, ..Config::default() };
+        for own in ["127.0.0.1:8080", "127.8.9.1:0", "[::1]:8080", "[::ffff:127.0.0.1]:8080"] {
+            assert_eq!(listening(own, false).check(), Ok(()), "{own}");
+        }
+        for others in
+            ["0.0.0.0:8080", "192.168.1.5:8080", "[::]:8080", "[::ffff:10.0.0.1]:8080", "[fe80::1]:80"]
+        {
+            let why = listening(others, false).check().unwrap_err();
+            assert!(why.contains("--open") && why.contains("everyone"), "{others}: {why}");
+            assert_eq!(listening(others, true).check(), Ok(()), "{others}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_read_from_its_file_without_the_end_of_the_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        let read = || Config { secret_file: Some(file.clone()), ..Config::default() }.with_secret_read();
+        assert!(read().unwrap_err().contains("secret"), "there is no file");
+        std::fs::write(&file, "\n").unwrap();
+        assert!(read().unwrap_err().contains("empty"));
+        std::fs::write(&file, "of rain and ink\n").unwrap();
+        assert_eq!(read().unwrap().secret.as_deref(), Some("of rain and ink"));
     }
 }

@@ -5,6 +5,7 @@
 pub mod access;
 pub mod config;
 pub mod hub;
+mod live;
 mod lock;
 pub mod random;
 pub mod rest;
@@ -54,27 +55,28 @@ pub async fn run(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
-    let config = config.effective();
-    let limits = &config.limits;
-    let room_limits = RoomLimits {
-        tail_bytes: limits.tail_bytes(),
-        room_bytes: limits.max_room,
-        sessions: limits.max_sessions,
-        flush_time: Duration::from_millis(config.times.flush_ms.into()),
-        idle_time: config.times.idle_time,
-    };
-    let hub_limits = HubLimits {
-        rooms: limits.max_rooms,
-        room_idle: config.times.room_idle,
-        tail_bytes: to_usize(limits.memory_budget),
-    };
+    let (_, configs) = watch::channel(Arc::new(config));
+    run_with_reloads(configs, store, listener, shutdown).await
+}
+
+/// As [`run`], with settings that change: whatever is sent takes effect, as far as [`config::reload::RELOADABLE`] has it.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_with_reloads(
+    mut configs: watch::Receiver<Arc<Config>>,
+    store: Arc<dyn Store>,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let config = Config::clone(&configs.borrow_and_update()).effective();
     let node = Node {
         id: random::u64(),
         store: Arc::clone(&store),
-        limits: room_limits,
+        limits: room_limits(&config).into(),
         tail_bytes: AtomicUsize::new(0),
     };
-    let hub = Hub::new(Arc::new(node), hub_limits);
+    let hub = Hub::new(Arc::new(node), hub_limits(&config));
     let secret = match &config.secret {
         Some(secret) => secret.clone().into_bytes(),
         None => store.secret().await?.to_vec(),
@@ -82,6 +84,12 @@ pub async fn run(
     let tokens = Tokens::open(config.tokens())?.map(Arc::new);
     let (drain, draining) = watch::channel(false);
     let relay = Arc::new(Relay::new(config, Arc::clone(&hub), &secret, tokens.clone(), draining));
+    if let Some(tokens) = tokens.clone() {
+        relay.on_reload(
+            "the keys of tokens",
+            Box::new(move |_| tokens.reload().map(drop).map_err(|why| why.to_string())),
+        );
+    }
     let revoked = tokens.map(|tokens| tokio::spawn(async move { tokens.follow_revoked().await }));
 
     let care = tokio::spawn(Arc::clone(&hub).look_after());
@@ -94,17 +102,46 @@ pub async fn run(
             }
         }
     });
+    let reload = tokio::spawn({
+        let (relay, hub) = (Arc::clone(&relay), Arc::clone(&hub));
+        async move {
+            while configs.changed().await.is_ok() {
+                let config = Config::clone(&configs.borrow_and_update()).effective();
+                hub.hold_to(hub_limits(&config), room_limits(&config));
+                relay.reload(config);
+            }
+        }
+    });
     let server = transport::serve(Arc::clone(&relay), listener);
     shutdown.await;
     tracing::info!("stopping: no new rooms, and everyone is asked to come back later");
     hub.drain();
     drain.send_replace(true);
-    if !server.finish(relay.config.times.drain_time).await {
+    if !server.finish(relay.config().times.drain_time).await {
         tracing::warn!("some connections were cut, since they did not end within the drain time");
     }
     care.abort();
     forget.abort();
     revoked.iter().for_each(tokio::task::JoinHandle::abort);
+    reload.abort();
     store.close().await;
     Ok(())
+}
+
+fn room_limits(config: &Config) -> RoomLimits {
+    RoomLimits {
+        tail_bytes: config.limits.tail_bytes(),
+        room_bytes: config.limits.max_room,
+        sessions: config.limits.max_sessions,
+        flush_time: Duration::from_millis(config.times.flush_ms.into()),
+        idle_time: config.times.idle_time,
+    }
+}
+
+fn hub_limits(config: &Config) -> HubLimits {
+    HubLimits {
+        rooms: config.limits.max_rooms,
+        room_idle: config.times.room_idle,
+        tail_bytes: to_usize(config.limits.memory_budget),
+    }
 }

@@ -2,15 +2,18 @@
 
 mod greeting;
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use greeting::Greeting;
-use inkrelay_server::config::{Config, SyncSetting};
+use inkrelay_server::config::{Config, Settings, SyncSetting, reference};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
 use inkrelay_server::token::TokenCommand;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 /// Gives memory back when many have left. What it is set to is in `.cargo/config.toml`.
@@ -29,6 +32,9 @@ struct Cli {
 enum Command {
     /// Start the relay
     Serve(Box<Config>),
+    /// Look at the settings of `serve` without starting it
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Make keys, tokens and links for people, and look into tokens
     #[command(subcommand)]
     Token(TokenCommand),
@@ -36,17 +42,22 @@ enum Command {
     Client(inkrelay_client::command::Command),
 }
 
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// Say what is wrong with the settings, if anything is
+    Check(Box<Config>),
+    /// Print what holds, and where it comes from
+    Show(Box<Config>),
+    /// Print the reference of all settings, in Markdown
+    Reference,
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
-    let filter = EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
-    let result = match cli.command {
-        Command::Serve(config) => serve(*config),
+    // clap says by itself what is wrong with flags. They are read again together with the file that they name.
+    let behind = |words: usize| std::env::args_os().skip(1 + words).collect();
+    let result = match Cli::parse().command {
+        Command::Serve(_) => serve(behind(1)),
+        Command::Config(command) => config(&command, behind(2)),
         Command::Token(command) => inkrelay_server::token::run(command),
         Command::Client(command) => client(command),
     };
@@ -59,7 +70,37 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(config: Config) -> Result<(), String> {
+/// Logs to the standard error output. Returns what changes the filter later.
+fn log(filter: EnvFilter) -> impl Fn(&str) + Send {
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .with_filter_reloading();
+    let handle = subscriber.reload_handle();
+    subscriber.init();
+    move |filter| {
+        let set = EnvFilter::try_new(filter).map_err(|error| error.to_string());
+        if let Err(error) = set.and_then(|filter| handle.reload(filter).map_err(|error| error.to_string())) {
+            tracing::error!("log: all stays as it was: {error}");
+        }
+    }
+}
+
+fn config(command: &ConfigCommand, arguments: Vec<OsString>) -> Result<(), String> {
+    let load = || Settings::load(&arguments).map_err(|wrong| wrong.to_string());
+    let text = match command {
+        ConfigCommand::Check(_) => load().map(|_| "The settings are right.\n".to_owned())?,
+        ConfigCommand::Show(_) => load()?.show(),
+        ConfigCommand::Reference => reference::page(),
+    };
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
+}
+
+fn serve(arguments: Vec<OsString>) -> Result<(), String> {
+    let settings = Settings::load(&arguments).map_err(|wrong| wrong.to_string())?;
+    let config = settings.config.clone();
+    let set_filter = log(EnvFilter::new(&config.log));
     // Each connection is an open file, and the usual soft limit of 1,024 is far below what a small machine serves.
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         tracing::warn!(%error, "could not raise the limit of open files");
@@ -81,6 +122,8 @@ fn serve(config: Config) -> Result<(), String> {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let store = open_store(&config).await?;
         let stop = stop_signal().map_err(|error| format!("cannot catch signals: {error}"))?;
+        let hangup =
+            signal(SignalKind::hangup()).map_err(|error| format!("cannot catch signals: {error}"))?;
         let addresses =
             if address.ip().is_loopback() { Vec::new() } else { greeting::reachable(address.ip()) };
         let greeting = Greeting {
@@ -88,17 +131,51 @@ fn serve(config: Config) -> Result<(), String> {
             store: &store.describe(),
             has_board: inkrelay_server::transport::has_board(),
             is_unlimited: config.unlimited,
+            has_tokens: config.has_tokens(),
             addresses: &addresses,
             is_terminal: std::io::stdout().is_terminal(),
         }
         .text();
         // Whoever started the server may have stopped listening, which is no reason not to serve.
         let _ = std::io::stdout().write_all(greeting.as_bytes());
-        inkrelay_server::run(config, store, listener, stop).await.map_err(|error| error.to_string())
+        let (reloaded, configs) = watch::channel(Arc::new(config));
+        tokio::spawn(reload(hangup, arguments, settings, set_filter, reloaded));
+        let served = inkrelay_server::run_with_reloads(configs, store, listener, stop).await;
+        served.map_err(|error| error.to_string())
     })
 }
 
+/// Reads the settings again at each SIGHUP.
+async fn reload(
+    mut hangup: Signal,
+    arguments: Vec<OsString>,
+    mut settings: Settings,
+    set_filter: impl Fn(&str),
+    reloaded: watch::Sender<Arc<Config>>,
+) {
+    while hangup.recv().await.is_some() {
+        let read = Settings::load(&arguments).and_then(|read| settings.reload(&read));
+        let reload = match read {
+            Ok(reload) => reload,
+            Err(wrong) => {
+                wrong.0.iter().for_each(|why| tracing::error!("nothing is reloaded: {why}"));
+                continue;
+            }
+        };
+        settings = reload.settings;
+        set_filter(&settings.config.log);
+        reload.changed.iter().for_each(|changed| tracing::info!("reloaded {changed}"));
+        reload.waiting.iter().for_each(|waiting| tracing::warn!("this needs a restart: {waiting}"));
+        if reload.changed.is_empty() && reload.waiting.is_empty() {
+            tracing::info!("reloaded: no setting is another");
+        }
+        // Also when no setting is: the files that they name may be.
+        reloaded.send_replace(Arc::new(settings.config.clone()));
+    }
+}
+
 fn client(command: inkrelay_client::command::Command) -> Result<(), String> {
+    let _ = log(EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new("error")));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(inkrelay_client::command::run(command)).map_err(|error| error.to_string())
@@ -123,7 +200,6 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {
 /// Waits for SIGTERM or SIGINT, which are caught from now on: also one that comes right after the greeting, before
 /// anyone waits, ends the server in good order.
 fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {

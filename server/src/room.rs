@@ -24,6 +24,7 @@ use bytes::Bytes;
 use inkrelay_protocol::{After, ClientId, Position, RoomId, Seq};
 use tokio::sync::{OnceCell, watch};
 
+use crate::live::Live;
 use crate::lock::lock;
 use crate::store::{Chunk, Head, ReadLimit, Store, StoreError, identity_of};
 use append::in_time;
@@ -51,7 +52,7 @@ pub struct Node {
     /// Where the logs live.
     pub store: Arc<dyn Store>,
     /// What rooms are held to.
-    pub limits: RoomLimits,
+    pub limits: Live<RoomLimits>,
     /// Bytes of all tails together.
     pub tail_bytes: AtomicUsize,
 }
@@ -121,7 +122,7 @@ impl Room {
     /// A room that knows nothing of its log yet; see [`Room::load`].
     pub fn new(id: RoomId, node: Arc<Node>) -> Self {
         Self {
-            tail: Mutex::new(Tail::new(Head::EMPTY.position, node.limits.tail_bytes)),
+            tail: Mutex::new(Tail::new(Head::EMPTY.position, node.limits.get().tail_bytes)),
             bytes: AtomicU64::new(0),
             changed: watch::Sender::new(()),
             rows: row::Rows::default(),
@@ -423,7 +424,7 @@ impl Room {
 
     /// One more reads its log, unless as many do as may and it does not replace one of them.
     pub(crate) fn start_reading(&self, replaces: bool) -> bool {
-        let max = self.node.limits.sessions;
+        let max = self.node.limits.get().sessions;
         let readers = self.readers.fetch_add(1, Ordering::AcqRel);
         if max != 0 && readers >= max && !replaces {
             self.readers.fetch_sub(1, Ordering::AcqRel);

@@ -1,10 +1,12 @@
 //! The transports: the only files that know axum. WebSocket, long polling and server-sent events are three thin
 //! faces of a cursor; the drawing board, which people see, is served beside them.
 
+mod address;
 mod board;
 mod draws;
 mod encoding;
 mod events;
+mod headers;
 mod http;
 mod lingering;
 mod listener;

@@ -285,7 +285,7 @@ impl Jwk {
         let key = match algorithm {
             Algorithm::HS256 => Key::secret(&part(&self.k, "k")?),
             Algorithm::EdDSA => Key::ed25519(&part(&self.x, "x")?),
-            Algorithm::ES256 => Key::p256(&[&[4], &part(&self.x, "x")?[..], &part(&self.y, "y")?].concat()),
+            Algorithm::ES256 => Key::p256(&[&[4][..], &part(&self.x, "x")?, &part(&self.y, "y")?].concat()),
             _ => Key::rsa(&part(&self.n, "n")?, &part(&self.e, "e")?),
         }?;
         Ok(Key { id: self.kid, ..key })

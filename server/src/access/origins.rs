@@ -20,11 +20,12 @@ impl Origins {
         self.allowed.iter().any(|allowed| allowed == "*" || allowed == origin)
     }
 
-    /// Whether a request with that `Origin` and that `Host` is let in. Programs other than browsers send none.
-    pub fn admit(&self, origin: Option<&str>, host: Option<&str>) -> bool {
-        let Some(origin) = origin else { return true };
-        let authority = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
-        let is_own = authority.is_some_and(|authority| Some(authority) == host);
+    /// Whether a request with that `Origin` and that `Host` is let in, which came by TLS or not, where that is known: a
+    /// proxy may have unpacked it without a word. Programs other than browsers send no origin.
+    pub fn admit(&self, origin: &str, host: Option<&str>, is_tls: Option<bool>) -> bool {
+        let encrypted = origin.strip_prefix("https://").filter(|_| is_tls != Some(false));
+        let plain = origin.strip_prefix("http://").filter(|_| is_tls != Some(true));
+        let is_own = encrypted.or(plain).is_some_and(|authority| Some(authority) == host);
         is_own || self.lists(origin)
     }
 }
@@ -37,9 +38,12 @@ mod tests {
     fn foreign_origins_stay_out() {
         let origins = Origins::new(vec!["https://good.example".to_owned()]);
         let host = Some("relay.example:8080");
-        for admitted in [None, Some("https://good.example"), Some("http://relay.example:8080")] {
-            assert!(origins.admit(admitted, host), "{admitted:?}");
+        for admitted in ["https://good.example", "http://relay.example:8080", "https://relay.example:8080"] {
+            assert!(origins.admit(admitted, host, None), "{admitted}");
         }
+        assert!(origins.admit("https://relay.example:8080", host, Some(true)));
+        assert!(!origins.admit("http://relay.example:8080", host, Some(true)));
+        assert!(!origins.admit("https://relay.example:8080", host, Some(false)));
         for refused in [
             "null",
             "https://good.example.evil",
@@ -48,9 +52,9 @@ mod tests {
             "",
             "http://relay.example",
         ] {
-            assert!(!origins.admit(Some(refused), host), "{refused}");
+            assert!(!origins.admit(refused, host, None), "{refused}");
         }
-        assert!(!origins.admit(Some("https://"), Some("x")));
-        assert!(Origins::new(vec!["*".to_owned()]).admit(Some("null"), host));
+        assert!(!origins.admit("https://", Some("x"), None));
+        assert!(Origins::new(vec!["*".to_owned()]).admit("null", host, None));
     }
 }

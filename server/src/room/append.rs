@@ -202,7 +202,7 @@ impl Room {
 
     /// A full room still answers retries of what it has.
     async fn refuse_what_does_not_fit(&self, group: Vec<Waiting>) -> Vec<Waiting> {
-        let max = self.node.limits.room_bytes;
+        let max = self.node.limits.get().room_bytes;
         let group_bytes: u64 = group.iter().map(|waiting| waiting.bytes as u64).sum();
         let mut bytes = self.bytes();
         if max == 0 || bytes + group_bytes <= max {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::{Room, STRETCH};
+use super::{Room, RoomLimits, STRETCH};
 use crate::lock::lock;
 
 /// A room is quiet when nothing came for so many flush times. With one drawer and a display of 60 Hz it is.
@@ -48,7 +48,7 @@ impl Room {
 
     /// The tail has that many bytes of new records.
     pub(super) fn records_came(self: &Arc<Self>, bytes: usize) {
-        let flush_time = self.node.limits.flush_time;
+        let RoomLimits { flush_time, tail_bytes, .. } = self.node.limits.get();
         let now = Instant::now();
         {
             let mut state = lock(&self.beat.state);
@@ -56,7 +56,7 @@ impl Room {
             state.waiting_bytes += bytes;
             let is_quiet = came_at.is_none_or(|at| now.duration_since(at) >= QUIET * flush_time);
             // What waits has to be in the tail still when it is told.
-            let most = STRETCH.bytes.min(self.node.limits.tail_bytes / 2);
+            let most = STRETCH.bytes.min(tail_bytes / 2);
             let may_wait = !flush_time.is_zero() && state.waiting_bytes < most;
             if may_wait && self.beat.is_scheduled.load(Ordering::Acquire) {
                 return;

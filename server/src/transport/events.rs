@@ -115,7 +115,7 @@ impl Events {
                 if let Some(client) = self.client {
                     self.reading.polled(client, None);
                 }
-                let quiet = tokio::time::sleep(self.relay.config.times.heartbeat);
+                let quiet = tokio::time::sleep(self.relay.config().times.heartbeat);
                 tokio::select! {
                     _ = self.changes.changed() => {}
                     () = self.draining.begun() => {}

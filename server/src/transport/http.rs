@@ -50,7 +50,9 @@ pub fn router(relay: Arc<Relay>) -> Router {
 fn cors(relay: &Arc<Relay>) -> CorsLayer {
     let listed = {
         let relay = Arc::clone(relay);
-        move |origin: &HeaderValue, _: &Parts| origin.to_str().is_ok_and(|origin| relay.origins.lists(origin))
+        move |origin: &HeaderValue, _: &Parts| {
+            origin.to_str().is_ok_and(|origin| relay.origins().lists(origin))
+        }
     };
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(listed))

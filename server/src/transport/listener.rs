@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::response::IntoResponse;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use http::{HeaderValue, StatusCode, header};
@@ -24,8 +25,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch};
 use tower::ServiceExt;
 
+use super::address::{introduce, is_within};
+use super::headers::secure;
 use super::lingering::{Farewells, Lingering};
-use super::request::PeerAddress;
 use crate::lock::lock;
 use crate::session::Relay;
 
@@ -51,7 +53,7 @@ const TURNED_AWAY: usize = 256;
 const WRITE_GRACE: Duration = Duration::from_secs(10);
 
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-    content-type: application/problem+json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 175\r\n\r\n\
+    content-type: application/problem+json\r\nx-content-type-options: nosniff\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 175\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"too_many_connections\",\
     \"detail\":\"this address has as many connections as it may\",\"retry_ms\":1000}      ";
 
@@ -165,7 +167,11 @@ async fn accept(relay: Arc<Relay>, app: axum::Router, listener: TcpListener, con
             Ok((stream, address)) => {
                 is_failing = false;
                 let address = canonical(address);
-                match connections.count(address, relay.config.limits.max_connections) {
+                let config = relay.config();
+                // A trusted proxy has as many as its clients need; these are counted themselves.
+                let is_proxy = is_within(&config.trust_forwarded, address);
+                let max = if is_proxy { 0 } else { config.limits.max_connections };
+                match connections.count(address, max) {
                     Some(counted) => {
                         let farewells = farewells.clone();
                         tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, farewells, counted));
@@ -236,7 +242,8 @@ async fn serve(
         // The client is gone already.
         return tracing::debug!(%error, "could not set up a connection");
     }
-    let times = &relay.config.times;
+    let config = relay.config();
+    let times = &config.times;
     let io = TokioIo::new(Lingering::new(stream, times.stall_time + WRITE_GRACE, farewells));
 
     let address = counted.address;
@@ -245,17 +252,23 @@ async fn serve(
     let has_request = Arc::new(AtomicBool::new(false));
     let service = {
         let (has_request, counted) = (Arc::clone(&has_request), Arc::clone(&counted));
-        let relay = Arc::clone(&relay);
+        let (relay, config) = (Arc::clone(&relay), Arc::clone(&config));
         service_fn(move |mut request: Request<Incoming>| {
             has_request.store(true, Ordering::Relaxed);
             let relay = Arc::clone(&relay);
-            request.extensions_mut().insert(PeerAddress(address));
+            let introduced = introduce(&mut request, address, &config.trust_forwarded);
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();
             async move {
-                let mut response = app.oneshot(request.map(Body::new)).await?;
-                if relay.is_draining() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
-                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                let mut response = match introduced {
+                    Ok(()) => app.oneshot(request.map(Body::new)).await?,
+                    Err(problem) => problem.into_response(),
+                };
+                if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    secure(response.headers_mut(), false);
+                    if relay.is_draining() {
+                        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    }
                 }
                 Ok::<_, Infallible>(response)
             }
@@ -305,6 +318,19 @@ async fn serve(
 pub struct ConnectionCount(Arc<std::sync::Mutex<Option<Counted>>>);
 
 impl ConnectionCount {
+    /// Counts the connection for that address from now on: the one of whom a proxy speaks for. Returns whether it has not as
+    /// many already as it may.
+    pub fn move_to(&self, address: IpAddr, max: usize) -> bool {
+        let mut counted = lock(&self.0);
+        let Some(current) = counted.as_ref().filter(|current| current.address != address) else {
+            return true;
+        };
+        let moved = current.connections.count(address, max);
+        let is_moved = moved.is_some();
+        *counted = moved.or_else(|| counted.take());
+        is_moved
+    }
+
     /// Takes the count over: the connection counts until what is returned is dropped.
     pub fn take(&self) -> Option<Counted> {
         lock(&self.0).take()

@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use inkrelay_protocol::position::InvalidPosition;
 use inkrelay_protocol::{After, ErrorCode, RoomId};
 
+use super::address::CameByTls;
 use super::problem::Problem;
 use crate::access::Grant;
 use crate::session::{Refused, Relay};
@@ -28,7 +29,7 @@ pub const POSITION: HeaderName = HeaderName::from_static("inkrelay-position");
 /// The header with the newest sequence number.
 pub const HEAD: HeaderName = HeaderName::from_static("inkrelay-head");
 
-/// The address at the other end of a connection; in each request's extensions.
+/// The address of whoever asks, also behind a trusted proxy; in each request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub IpAddr);
 
@@ -100,10 +101,7 @@ impl FromRequestParts<Arc<Relay>> for Door {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, relay: &Arc<Relay>) -> Result<Self, Problem> {
-        let text = |name| parts.headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
-        if !relay.origins.admit(text(header::ORIGIN), text(header::HOST)) {
-            return Err(Problem::new(ErrorCode::OriginRefused, "pages of this origin may not connect here"));
-        }
+        check_origin(parts, relay)?;
         let Path(name) = Path::<String>::from_request_parts(parts, relay)
             .await
             .map_err(|_| Problem::new(ErrorCode::Malformed, "the room's name is no valid text"))?;
@@ -112,6 +110,22 @@ impl FromRequestParts<Arc<Relay>> for Door {
         })?;
         Ok(Self { room, token: bearer(&parts.headers) })
     }
+}
+
+/// Lets in programs, which send no origin, and pages of the origins that may connect.
+fn check_origin(parts: &Parts, relay: &Relay) -> Result<(), Problem> {
+    fn text(value: &HeaderValue) -> &str {
+        value.to_str().unwrap_or("?")
+    }
+    let host = parts.headers.get(header::HOST).map(text);
+    let is_tls = parts.extensions.get().map(|CameByTls(is_tls)| *is_tls);
+    let origins = relay.origins();
+    // No browser sends two; one of them being right is not enough.
+    let mut sent = parts.headers.get_all(header::ORIGIN).iter();
+    if sent.all(|origin| origins.admit(text(origin), host, is_tls)) {
+        return Ok(());
+    }
+    Err(Problem::new(ErrorCode::OriginRefused, "pages of this origin may not connect here"))
 }
 
 /// The ticket that a request carries.
@@ -138,13 +152,13 @@ pub async fn body(relay: &Relay, headers: &HeaderMap, body: Body) -> Result<Byte
             "send the body as it is, without a content-encoding",
         ));
     }
-    let max = relay.config.limits.message_bytes();
+    let max = relay.config().limits.message_bytes();
     let too_large = || Problem::new(ErrorCode::TooLarge, format!("a body has at most {max} bytes"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     if length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max) {
         return Err(too_large());
     }
-    match tokio::time::timeout(relay.config.times.body_time, to_bytes(body, max)).await {
+    match tokio::time::timeout(relay.config().times.body_time, to_bytes(body, max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => {
             let is_too_large = std::error::Error::source(&error)

@@ -110,6 +110,10 @@ pub async fn upgrade(
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }
+    if !count.move_to(address, relay.config().limits.max_connections) {
+        let detail = "this address has as many connections as it may";
+        return Err(Problem::new(ErrorCode::TooManyConnections, detail));
+    }
     let protocol = subprotocol(request.headers());
     let door = door.with_token(token_protocol(request.headers()));
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
@@ -120,7 +124,7 @@ pub async fn upgrade(
     tokio::spawn(async move {
         let (incoming, outlet) = match upgraded.await {
             Ok(upgraded) => {
-                match open(upgraded, encoding, config(relay.config.limits.message_bytes(), PONGS)).await {
+                match open(upgraded, encoding, config(relay.config().limits.message_bytes(), PONGS)).await {
                     Some(open) => open,
                     None => {
                         return tracing::error!(
@@ -192,7 +196,7 @@ fn token_protocol(headers: &HeaderMap) -> Option<String> {
 }
 
 async fn serve(relay: Arc<Relay>, door: Door, mut incoming: Incoming, outlet: Arc<Outlet>, address: IpAddr) {
-    let out = Outgoing::new(outlet, relay.config.times.stall_time);
+    let out = Outgoing::new(outlet, relay.config().times.stall_time);
     let room = door.to_string();
     // Boxed: what opening needs for a moment would be held by every idle connection.
     let end = match Box::pin(Session::open(&relay, door, &mut incoming, &out, address)).await {
@@ -220,7 +224,7 @@ async fn hello(relay: &Relay, incoming: &mut Incoming, encoding: Encoding) -> Re
         }
     };
     let bytes = tokio::select! {
-        first = timeout(relay.config.times.first_frame_time, first) => {
+        first = timeout(relay.config().times.first_frame_time, first) => {
             first.map_err(|_| End::close(CloseCode::TooSlow, "no hello came in time"))??
         }
         () = draining.begun() => return Err(Refused::draining().into()),

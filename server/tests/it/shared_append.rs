@@ -26,7 +26,7 @@ async fn room_on(store: Arc<SlowStore>) -> Arc<Room> {
         flush_time: Duration::ZERO,
         idle_time: Duration::from_secs(40),
     };
-    let node = Node { id: 1, store, limits, tail_bytes: AtomicUsize::new(0) };
+    let node = Node { id: 1, store, limits: limits.into(), tail_bytes: AtomicUsize::new(0) };
     let room = Arc::new(Room::new("a".parse().unwrap(), Arc::new(node)));
     room.load().await.unwrap();
     room

@@ -225,8 +225,12 @@ mod tests {
             flush_time: Duration::ZERO,
             idle_time: Duration::from_secs(40),
         };
-        let node =
-            Node { id: 1, store: Arc::new(MemoryStore::new()), limits, tail_bytes: AtomicUsize::new(0) };
+        let node = Node {
+            id: 1,
+            store: Arc::new(MemoryStore::new()),
+            limits: limits.into(),
+            tail_bytes: AtomicUsize::new(0),
+        };
         Arc::new(Room::new("a".parse().unwrap(), Arc::new(node)))
     }
 

@@ -53,7 +53,7 @@ impl<'s> Reading<'s> {
     /// is answered.
     async fn read_all(&mut self, incoming: &mut Incoming) -> Result<Infallible, End> {
         let encoding = self.out.encoding();
-        let idle_time = self.session.relay.config.times.idle_time;
+        let idle_time = self.session.relay.config().times.idle_time;
         let answers = Arc::clone(&self.answers);
         let mut draining = self.session.relay.draining();
         let mut draining = pin!(draining.begun());
