@@ -40,7 +40,7 @@ async fn sockets_polls_and_streams_end_with_their_token() {
 #[tokio::test]
 async fn a_fresh_token_keeps_the_session_and_every_draw() {
     let keys = Keys::new();
-    let relay = keys.relay(|_| {}).await;
+    let relay = keys.relay(|config| config.limits.max_rate = 0).await;
     let mut socket = Socket::join_as(relay.address, "a", hello(&short("drawer", SOON))).await;
     let begun = Instant::now();
     let mut n = 0;
