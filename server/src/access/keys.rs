@@ -237,7 +237,7 @@ struct Jwk {
 #[serde(untagged)]
 enum Jwks {
     Set { keys: Vec<Jwk> },
-    One(Jwk),
+    One(Box<Jwk>),
 }
 
 fn read_json(text: &[u8]) -> Result<Vec<Key>, String> {
@@ -245,7 +245,7 @@ fn read_json(text: &[u8]) -> Result<Vec<Key>, String> {
     let jwks: Jwks = serde_json::from_slice(text).map_err(|_| "is neither a JWK nor a JWK Set")?;
     let jwks = match jwks {
         Jwks::Set { keys } => keys,
-        Jwks::One(key) => vec![key],
+        Jwks::One(key) => vec![*key],
     };
     let mut keys = Vec::new();
     for jwk in jwks {

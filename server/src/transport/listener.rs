@@ -30,6 +30,7 @@ use super::headers::secure;
 use super::lingering::{Farewells, Lingering};
 use crate::lock::lock;
 use crate::session::Relay;
+use crate::session::rates::limited_as;
 
 /// Bytes of a request's header at most.
 const HEADER_BYTES: usize = 16 * 1024;
@@ -93,7 +94,7 @@ pub struct Counted {
 impl Connections {
     /// Counts a connection, unless its address has as many as it may.
     fn count(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<Counted> {
-        let mut count = self.by_address.entry(address).or_insert(0);
+        let mut count = self.by_address.entry(limited_as(address)).or_insert(0);
         if max != 0 && *count >= max {
             return None;
         }
@@ -113,7 +114,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut count) = self.connections.by_address.entry(self.address) {
+        if let Entry::Occupied(mut count) = self.connections.by_address.entry(limited_as(self.address)) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();

@@ -56,6 +56,9 @@ impl Keys {
     pub async fn relay(&self, set: impl FnOnce(&mut Config)) -> Relay {
         Relay::start(|config| {
             config.token_keys = vec![self.file()];
+            let limits = &mut config.limits;
+            // One address is everyone here, and mostly without a valid token.
+            (limits.max_address_sessions, limits.max_address_rooms, limits.max_address_strangers) = (0, 0, 0);
             set(config);
         })
         .await
