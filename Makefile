@@ -16,7 +16,7 @@ MODULES := $(WEB)/node_modules/.package-lock.json
 BASELINES := load-generator/baselines
 BASELINE_MODULES := $(patsubst %,$(BASELINES)/%/node_modules/.package-lock.json,node-json socketio)
 # Folders too: their time changes when a file is removed.
-WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app -name node_modules -prune -o -print) $(wildcard $(WEB)/*.json)
+WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app $(WEB)/operators \( -name node_modules -o -name dist \) -prune -o -print) $(wildcard $(WEB)/*.json)
 
 .PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser \
         web-measure browsers debug-relay fuzz fuzz-build conformance audit load measure demo clean \

@@ -12,7 +12,7 @@ mod settings;
 mod show;
 mod values;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use ipnet::IpNet;
 use crate::access::TokenSettings;
 
 pub use settings::{Settings, Source, Wrong};
-use values::{bytes, duration, log_filter, network, origin, role};
+use values::{bytes, duration, log_filter, network, operators_listen, origin, role};
 
 /// How to serve. Every flag has a twin in the environment and in the file; 0 lifts a limit.
 #[derive(Args, Clone, Debug)]
@@ -40,6 +40,20 @@ pub struct Config {
     /// Let everyone in who reaches the address: they can read and draw in every room whose name they know.
     #[arg(long, env = "INKRELAY_OPEN")]
     pub open: bool,
+
+    /// Address and port for operators: metrics, and a page that shows the relay live. Whoever reaches it may look into
+    /// every room and delete it. `off` for none.
+    #[arg(long, env = "INKRELAY_OPERATORS_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS",
+        value_parser = operators_listen)]
+    pub operators_listen: OperatorsListen,
+
+    /// Name under which the operators' page may be asked for, besides addresses and localhost.
+    #[arg(long, env = "INKRELAY_OPERATORS_HOST", value_name = "NAME", value_delimiter = ',')]
+    pub operators_host: Vec<String>,
+
+    /// How the log is written: for people, or one JSON object a line. INKRELAY_LOG says what of it, such as debug.
+    #[arg(long, env = "INKRELAY_LOG_FORMAT", default_value = "human", value_name = "FORMAT")]
+    pub log_format: LogFormat,
 
     /// Folder of the embedded store, which keeps draws when nothing else is chosen.
     #[arg(long, env = "INKRELAY_DATA", default_value = "./inkrelay-data", value_name = "DIR")]
@@ -221,6 +235,30 @@ pub struct Times {
     pub drain_time: Duration,
 }
 
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Where operators are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorsListen {
+    /// Nowhere.
+    Off,
+    /// There.
+    At(SocketAddr),
+}
+
+impl OperatorsListen {
+    /// Where they are served when nothing is set. Another relay on the same machine may have it, which is no reason not
+    /// to serve.
+    pub const DEFAULT: Self = Self::At(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090));
+}
+
 /// When the embedded store syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SyncSetting {
@@ -355,6 +393,13 @@ mod tests {
             let twin = format!("INKRELAY_{flag}");
             assert_eq!(arg.get_env().map(|env| env.to_string_lossy().into_owned()), Some(twin));
         }
+    }
+
+    #[test]
+    fn operators_are_served_on_loopback_or_nowhere() {
+        assert_eq!(Config::default().operators_listen, OperatorsListen::DEFAULT);
+        assert_eq!(operators_listen("off"), Ok(OperatorsListen::Off));
+        assert!(operators_listen("9090").is_err());
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct Greeting<'a> {
     pub store: &'a str,
     pub has_board: bool,
     pub is_unlimited: bool,
+    /// Where operators are served.
+    pub operators: Option<SocketAddr>,
     /// Whether people need a token to get in.
     pub has_tokens: bool,
     /// Where others reach this machine, the likeliest first. See [`reachable`].
@@ -29,6 +31,9 @@ impl Greeting<'_> {
         }
         if self.is_unlimited {
             text.push_str("  limits of rate and count are lifted: one client can exhaust this server\n");
+        }
+        if let Some(address) = self.operators {
+            let _ = writeln!(text, "  for operators: http://{address}");
         }
         if self.listens_on.ip().is_loopback() {
             if self.has_board {
@@ -157,16 +162,9 @@ mod tests {
         let listens_on = listens_on.parse().unwrap();
         let (has_board, is_unlimited, has_tokens) = (true, false, false);
         let store = "draws are kept in memory";
-        Greeting {
-            listens_on,
-            store,
-            has_board,
-            is_unlimited,
-            has_tokens,
-            addresses: &addresses,
-            is_terminal,
-        }
-        .text()
+        let (addresses, operators) = (&addresses[..], None);
+        Greeting { listens_on, store, has_board, is_unlimited, has_tokens, operators, addresses, is_terminal }
+            .text()
     }
 
     #[test]

@@ -16,6 +16,7 @@ use inkrelay_protocol::{ClientId, RoomId};
 use tokio::sync::Notify;
 
 use crate::live::Live;
+use crate::metrics::Metrics;
 use crate::room::{Node, Room, RoomLimits};
 use crate::store::{Store, StoreError, StoreEvent, StoreListener};
 
@@ -137,6 +138,11 @@ impl Hub {
         self.rooms.contains_key(id)
     }
 
+    /// What this process counts.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.node.metrics
+    }
+
     /// How many rooms are live.
     pub fn live_rooms(&self) -> usize {
         self.live.load(Ordering::Acquire)
@@ -187,7 +193,8 @@ impl Hub {
         }
     }
 
-    fn live(&self) -> Vec<Arc<Room>> {
+    /// The rooms that are live.
+    pub fn live(&self) -> Vec<Arc<Room>> {
         self.rooms.iter().map(|entry| Arc::clone(entry.value())).collect()
     }
 
@@ -313,7 +320,7 @@ mod tests {
             idle_time,
         };
         let store = Arc::new(MemoryStore::new());
-        let node = Node { id: 1, store, limits: limits.into(), tail_bytes: AtomicUsize::new(0) };
+        let node = Node::new(store, limits);
         Hub::new(Arc::new(node), HubLimits { rooms, room_idle, tail_bytes: 0 })
     }
 

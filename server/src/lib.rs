@@ -1,12 +1,14 @@
 //! The relay: [`run`] puts the parts together.
 //!
-//! Dependencies point one way: `transport → session → hub → room → store`, with the protocol under all.
+//! Dependencies point one way: `operators → transport → session → hub → room → store`, with the protocol under all.
 
 pub mod access;
 pub mod config;
 pub mod hub;
 mod live;
 mod lock;
+pub mod metrics;
+pub mod operators;
 pub mod random;
 pub mod rest;
 pub mod room;
@@ -17,7 +19,6 @@ pub mod transport;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -44,7 +45,7 @@ pub enum RunError {
     Keys(#[from] KeyError),
 }
 
-/// Serves on the listener until `shutdown` is ready, then drains: no new rooms, everyone is told to come back
+/// Serves on the listener, and operators on theirs, until `shutdown` is ready, then drains: no new rooms, everyone is told to come back
 /// elsewhere, what was begun is finished and acked, and all of it within the drain time.
 ///
 /// # Errors
@@ -53,10 +54,11 @@ pub async fn run(
     config: Config,
     store: Arc<dyn Store>,
     listener: TcpListener,
+    operators: Option<TcpListener>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
     let (_, configs) = watch::channel(Arc::new(config));
-    run_with_reloads(configs, store, listener, shutdown).await
+    run_with_reloads(configs, store, listener, operators, shutdown).await
 }
 
 /// As [`run`], with settings that change: whatever is sent takes effect, as far as [`config::reload::RELOADABLE`] has it.
@@ -67,15 +69,11 @@ pub async fn run_with_reloads(
     mut configs: watch::Receiver<Arc<Config>>,
     store: Arc<dyn Store>,
     listener: TcpListener,
+    operators: Option<TcpListener>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
     let config = Config::clone(&configs.borrow_and_update()).effective();
-    let node = Node {
-        id: random::u64(),
-        store: Arc::clone(&store),
-        limits: room_limits(&config).into(),
-        tail_bytes: AtomicUsize::new(0),
-    };
+    let node = Node::new(Arc::clone(&store), room_limits(&config));
     let hub = Hub::new(Arc::new(node), hub_limits(&config));
     let secret = match &config.secret {
         Some(secret) => secret.clone().into_bytes(),
@@ -113,6 +111,8 @@ pub async fn run_with_reloads(
         }
     });
     let server = transport::serve(Arc::clone(&relay), listener);
+    // To the very end: how a server drains is what operators want to see.
+    let operators = operators.map(|listener| tokio::spawn(operators::serve(Arc::clone(&relay), listener)));
     shutdown.await;
     tracing::info!("stopping: no new rooms, and everyone is asked to come back later");
     hub.drain();
@@ -123,6 +123,7 @@ pub async fn run_with_reloads(
     care.abort();
     forget.abort();
     revoked.iter().for_each(tokio::task::JoinHandle::abort);
+    operators.inspect(tokio::task::JoinHandle::abort);
     reload.abort();
     store.close().await;
     Ok(())

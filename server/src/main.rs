@@ -1,20 +1,22 @@
 //! The command line: arguments, logging and signals.
 
 mod greeting;
+mod logging;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use greeting::Greeting;
-use inkrelay_server::config::{Config, Settings, SyncSetting, reference};
+use inkrelay_server::config::{Config, LogFormat, OperatorsListen, Settings, SyncSetting, reference};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
 use inkrelay_server::token::TokenCommand;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tracing_subscriber::EnvFilter;
 
 /// Gives memory back when many have left. What it is set to is in `.cargo/config.toml`.
 #[global_allocator]
@@ -70,23 +72,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Logs to the standard error output. Returns what changes the filter later.
-fn log(filter: EnvFilter) -> impl Fn(&str) + Send {
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .with_filter_reloading();
-    let handle = subscriber.reload_handle();
-    subscriber.init();
-    move |filter| {
-        let set = EnvFilter::try_new(filter).map_err(|error| error.to_string());
-        if let Err(error) = set.and_then(|filter| handle.reload(filter).map_err(|error| error.to_string())) {
-            tracing::error!("log: all stays as it was: {error}");
-        }
-    }
-}
-
 fn config(command: &ConfigCommand, arguments: Vec<OsString>) -> Result<(), String> {
     let load = || Settings::load(&arguments).map_err(|wrong| wrong.to_string());
     let text = match command {
@@ -100,7 +85,7 @@ fn config(command: &ConfigCommand, arguments: Vec<OsString>) -> Result<(), Strin
 fn serve(arguments: Vec<OsString>) -> Result<(), String> {
     let settings = Settings::load(&arguments).map_err(|wrong| wrong.to_string())?;
     let config = settings.config.clone();
-    let set_filter = log(EnvFilter::new(&config.log));
+    let set_filter = logging::start(config.log_format, &config.log);
     // Each connection is an open file, and the usual soft limit of 1,024 is far below what a small machine serves.
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         tracing::warn!(%error, "could not raise the limit of open files");
@@ -120,6 +105,7 @@ fn serve(arguments: Vec<OsString>) -> Result<(), String> {
             format!("cannot listen on {listen}: {error}; choose another address with --listen")
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let operators = listen_for_operators(&config, address)?;
         let store = open_store(&config).await?;
         let stop = stop_signal().map_err(|error| format!("cannot catch signals: {error}"))?;
         let hangup =
@@ -131,6 +117,7 @@ fn serve(arguments: Vec<OsString>) -> Result<(), String> {
             store: &store.describe(),
             has_board: inkrelay_server::transport::has_board(),
             is_unlimited: config.unlimited,
+            operators: operators.as_ref().and_then(|listener| listener.local_addr().ok()),
             has_tokens: config.has_tokens(),
             addresses: &addresses,
             is_terminal: std::io::stdout().is_terminal(),
@@ -140,7 +127,7 @@ fn serve(arguments: Vec<OsString>) -> Result<(), String> {
         let _ = std::io::stdout().write_all(greeting.as_bytes());
         let (reloaded, configs) = watch::channel(Arc::new(config));
         tokio::spawn(reload(hangup, arguments, settings, set_filter, reloaded));
-        let served = inkrelay_server::run_with_reloads(configs, store, listener, stop).await;
+        let served = inkrelay_server::run_with_reloads(configs, store, listener, operators, stop).await;
         served.map_err(|error| error.to_string())
     })
 }
@@ -174,8 +161,33 @@ async fn reload(
     }
 }
 
+/// Where operators are served. Another relay on this machine may have the usual port, which is said and no more.
+fn listen_for_operators(config: &Config, public: SocketAddr) -> Result<Option<TcpListener>, String> {
+    let OperatorsListen::At(address) = config.operators_listen else { return Ok(None) };
+    match inkrelay_server::operators::listen(address, public) {
+        Ok(listener) => {
+            if !address.ip().is_loopback() {
+                tracing::warn!(
+                    %address,
+                    "the operators' port is open to others: whoever reaches it looks into every room and deletes it, \
+                     without a password"
+                );
+            }
+            Ok(Some(listener))
+        }
+        Err(why) if config.operators_listen == OperatorsListen::DEFAULT => {
+            tracing::warn!("{why}");
+            Ok(None)
+        }
+        Err(why) => Err(why),
+    }
+}
+
 fn client(command: inkrelay_client::command::Command) -> Result<(), String> {
-    let _ = log(EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new("error")));
+    let _ = logging::start(
+        LogFormat::Human,
+        &std::env::var("INKRELAY_LOG").unwrap_or_else(|_| "error".to_owned()),
+    );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(inkrelay_client::command::run(command)).map_err(|error| error.to_string())

@@ -367,6 +367,7 @@ impl Relay {
     /// The first thing that is wrong; nothing of the batch is kept then.
     pub fn stamp(&self, role: Role, author: ClientId, n: u64, draws: &[u8]) -> Result<Batch, Refused> {
         let limits: DrawLimits = self.config().limits.draws();
+        self.hub.metrics().received_bytes.add(draws.len() as u64);
         // Looked at first: a refusal names a number of the batch, which has to be one.
         let count = Reader::new(draws).array().map_or(0, u64::from);
         if n - 1 > SAFE_INTEGER_MAX - count {

@@ -14,10 +14,15 @@ mod long_poll;
 mod problem;
 mod request;
 mod snapshot;
+mod trace;
 mod websocket;
 
 pub use board::is_built as has_board;
+pub(crate) use board::{accepts_gzip, content_type};
+pub(crate) use http::ready;
 pub use listener::{Server, listen};
+pub(crate) use problem::Problem;
+pub(crate) use snapshot::of as snapshot_of;
 pub use websocket::echo;
 
 use std::sync::Arc;

@@ -7,6 +7,8 @@ use inkrelay_protocol::Role;
 use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
+use super::OperatorsListen;
+
 /// An origin as browsers send it, so that comparing is comparing bytes: lower case, and no port where it is the
 /// scheme's own.
 pub fn origin(text: &str) -> Result<String, String> {
@@ -29,6 +31,17 @@ pub fn origin(text: &str) -> Result<String, String> {
         return Err(format!("write it as browsers do, without the usual port: {scheme}{host}"));
     }
     Ok(lower)
+}
+
+/// Where operators are served.
+pub fn operators_listen(text: &str) -> Result<OperatorsListen, String> {
+    match text {
+        "off" => Ok(OperatorsListen::Off),
+        address => address
+            .parse()
+            .map(OperatorsListen::At)
+            .map_err(|_| "write it like 127.0.0.1:9090, or off".to_owned()),
+    }
 }
 
 /// What people may do.

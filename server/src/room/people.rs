@@ -143,6 +143,11 @@ impl Room {
         self.people.shown_moves.load(Ordering::Acquire)
     }
 
+    /// How many are here now.
+    pub fn participant_count(&self) -> usize {
+        lock(&self.people.presence).len()
+    }
+
     /// Everyone who is here now.
     pub fn participants(&self) -> Vec<inkrelay_protocol::Participant> {
         lock(&self.people.presence).participants()

@@ -100,7 +100,7 @@ fn answer(file: Option<&'static File>, asked: &HeaderMap) -> Response {
     (headers, Body::from(gzip.unwrap_or(file.plain))).into_response()
 }
 
-fn content_type(path: &str) -> &'static str {
+pub(crate) fn content_type(path: &str) -> &'static str {
     match path.rsplit('.').next().unwrap_or_default() {
         "html" => "text/html; charset=utf-8",
         "js" | "mjs" => "text/javascript; charset=utf-8",
@@ -137,7 +137,7 @@ fn policy(asked: &HeaderMap) -> HeaderValue {
 }
 
 /// Whether `Accept-Encoding` (RFC 9110, section 12.5.3) names gzip with a weight other than 0.
-fn accepts_gzip(asked: &HeaderMap) -> bool {
+pub(crate) fn accepts_gzip(asked: &HeaderMap) -> bool {
     let values = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);

@@ -20,6 +20,7 @@ use super::problem::Problem;
 use super::request::{Admitted, Shared, after, crowded, ticket};
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
+use crate::metrics::{InSession, Transport};
 use crate::room::feed::{Fed, Feed};
 use crate::session::{Draining, Relay};
 use crate::store::identity_of;
@@ -52,6 +53,7 @@ pub async fn stream(
     }
     let feed = Feed::open(&reading, after).await?;
     let (changes, draining) = (reading.changes(), relay.draining());
+    let counted = reading.metrics().session(Transport::Events);
     let state = Events {
         relay,
         grant,
@@ -60,6 +62,7 @@ pub async fn stream(
         feed,
         changes,
         draining,
+        _counted: counted,
         ready: VecDeque::from([Bytes::from_static(COMMENT)]),
     };
     let body = Body::from_stream(futures_util::stream::unfold(state, |mut state| async {
@@ -84,6 +87,7 @@ struct Events {
     feed: Feed,
     changes: watch::Receiver<()>,
     draining: Draining,
+    _counted: InSession,
     ready: VecDeque<Bytes>,
 }
 

@@ -62,7 +62,11 @@ fn cors(relay: &Arc<Relay>) -> CorsLayer {
         .max_age(CORS_MAX_AGE)
 }
 
-async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
+/// Whether this server takes draws.
+///
+/// # Errors
+/// Why not.
+pub async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }

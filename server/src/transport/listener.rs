@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -20,15 +20,19 @@ use http::{HeaderValue, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use inkrelay_protocol::ErrorCode;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch};
 use tower::ServiceExt;
+use tracing::Instrument;
 
 use super::address::{introduce, is_within};
 use super::headers::secure;
 use super::lingering::{Farewells, Lingering};
+use super::trace::{REQUEST_ID, RequestIds};
 use crate::lock::lock;
+use crate::metrics::Metrics;
 use crate::session::Relay;
 use crate::session::rates::limited_as;
 
@@ -83,6 +87,8 @@ struct Connections {
     one_closed: Notify,
     /// Told to those that are still open when the drain time is over.
     cut: watch::Sender<bool>,
+    metrics: Arc<Metrics>,
+    request_ids: RequestIds,
 }
 
 /// One of the open connections, as long as it lives.
@@ -100,6 +106,7 @@ impl Connections {
         }
         *count += 1;
         self.open.fetch_add(1, Ordering::AcqRel);
+        self.metrics.connections.inc();
         Some(Counted { connections: Arc::clone(self), address })
     }
 }
@@ -121,6 +128,7 @@ impl Drop for Counted {
             }
         }
         self.connections.open.fetch_sub(1, Ordering::AcqRel);
+        self.connections.metrics.connections.dec();
         self.connections.one_closed.notify_waiters();
     }
 }
@@ -133,6 +141,8 @@ impl Server {
             by_address: DashMap::new(),
             one_closed: Notify::new(),
             cut: watch::Sender::new(false),
+            metrics: Arc::clone(relay.hub.metrics()),
+            request_ids: RequestIds::default(),
         });
         let accepting = tokio::spawn(accept(relay, app, listener, Arc::clone(&connections)));
         Self { connections, accepting }
@@ -178,6 +188,7 @@ async fn accept(relay: Arc<Relay>, app: axum::Router, listener: TcpListener, con
                         tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, farewells, counted));
                     }
                     None => {
+                        connections.metrics.refuse(ErrorCode::TooManyConnections);
                         if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
                             let farewells = farewells.clone();
                             tokio::spawn(async move {
@@ -248,31 +259,49 @@ async fn serve(
     let io = TokioIo::new(Lingering::new(stream, times.stall_time + WRITE_GRACE, farewells));
 
     let address = counted.address;
-    let mut cut = counted.connections.cut.subscribe();
+    let connections = Arc::clone(&counted.connections);
+    let mut cut = connections.cut.subscribe();
     let counted = Arc::new(std::sync::Mutex::new(Some(counted)));
     let has_request = Arc::new(AtomicBool::new(false));
     let service = {
         let (has_request, counted) = (Arc::clone(&has_request), Arc::clone(&counted));
         let (relay, config) = (Arc::clone(&relay), Arc::clone(&config));
+        let connections = Arc::clone(&connections);
         service_fn(move |mut request: Request<Incoming>| {
             has_request.store(true, Ordering::Relaxed);
             let relay = Arc::clone(&relay);
+            let id =
+                connections.request_ids.id(request.headers(), is_within(&config.trust_forwarded, address));
+            let span = tracing::error_span!("request", %id);
             let introduced = introduce(&mut request, address, &config.trust_forwarded);
+            request.extensions_mut().insert(id.clone());
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();
-            async move {
+            // Whoever asks for such lines gets one for each request: never with the query, which may hold secrets.
+            let asked = tracing::enabled!(tracing::Level::DEBUG)
+                .then(|| (request.method().clone(), request.uri().path().to_owned(), Instant::now()));
+            let answer = async move {
                 let mut response = match introduced {
                     Ok(()) => app.oneshot(request.map(Body::new)).await?,
                     Err(problem) => problem.into_response(),
                 };
+                if let Some(code) = response.extensions().get::<ErrorCode>() {
+                    relay.hub.metrics().refuse(*code);
+                }
                 if response.status() != StatusCode::SWITCHING_PROTOCOLS {
                     secure(response.headers_mut(), false);
                     if relay.is_draining() {
                         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                     }
                 }
+                if let Some((method, path, begun)) = asked {
+                    let (status, took) = (response.status().as_u16(), begun.elapsed());
+                    tracing::debug!(%method, path, status, ?took, "answered");
+                }
+                response.headers_mut().insert(REQUEST_ID, id.header());
                 Ok::<_, Infallible>(response)
-            }
+            };
+            answer.instrument(span)
         })
     };
     let connection = hyper::server::conn::http1::Builder::new()

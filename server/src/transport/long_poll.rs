@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::encoding::Encoding;
 use super::problem::Problem;
 use super::request::{Admitted, HEAD, POSITION, Shared, after, crowded, ticket};
+use crate::metrics::Transport;
 use crate::room::Next;
 use crate::room::cursor::Cursor;
 use crate::session::{Refused, in_time};
@@ -49,6 +50,7 @@ pub async fn poll(
         Ok((reading, cursor))
     })
     .await?;
+    let _counted = reading.metrics().session(Transport::LongPoll);
     let mut draining = relay.draining();
     let mut changes = reading.changes();
     let until = Instant::now() + asked.wait;

@@ -24,9 +24,16 @@ pub async fn get(
     Admitted { room, grant }: Admitted,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let handle = relay.enter(&room).await?;
+    of(relay.enter(&room).await?, Some(grant), &headers).await
+}
+
+/// The snapshot of a room that is held, as long as the grant lasts, or for an operator.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn of(handle: RoomHandle, grant: Option<Grant>, headers: &HeaderMap) -> Result<Response, Problem> {
     let log = handle.log().await?;
-    let encoding = Encoding::accepted(&headers);
+    let encoding = Encoding::accepted(headers);
     let until = log.until();
     let tag = match encoding {
         Encoding::MessagePack => format!("W/\"{until}-msgpack\""),
@@ -54,7 +61,8 @@ pub async fn get(
 }
 
 struct Snapshot {
-    grant: Grant,
+    /// None for operators.
+    grant: Option<Grant>,
     handle: RoomHandle,
     log: LogReader,
     encoding: Encoding,
@@ -81,7 +89,9 @@ impl Snapshot {
                 self.step = Step::Done;
                 Ok(Some(self.end(&until)))
             }
-            Step::Records { .. } if self.grant.has_ended() => Err(std::io::Error::other("the token is over")),
+            Step::Records { .. } if self.grant.as_ref().is_some_and(Grant::has_ended) => {
+                Err(std::io::Error::other("the token is over"))
+            }
             Step::Records { are_first } => {
                 let records =
                     self.handle.read_log(&mut self.log, PART).await.map_err(|error| match error {

@@ -44,8 +44,10 @@ use super::lingering::Lingering;
 use super::listener::ConnectionCount;
 use super::problem::Problem;
 use super::request::{Admitted, Door, PeerAddress, Shared};
+use super::trace::RequestId;
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
+use crate::metrics::{InSession, Transport};
 use crate::room::Attachment;
 use crate::room::feed::Feed;
 use crate::session::{Identified, Refused, Relay, in_time};
@@ -115,6 +117,7 @@ pub async fn upgrade(
         return Err(Problem::new(ErrorCode::TooManyConnections, detail));
     }
     let protocol = subprotocol(request.headers());
+    let id = request.extensions().get::<RequestId>().cloned();
     let door = door.with_token(token_protocol(request.headers()));
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let (mut response, upgraded) = handshake(request)?;
@@ -137,7 +140,7 @@ pub async fn upgrade(
         };
         let Some(counted) = count.take() else { return };
         tokio::select! {
-            () = serve(relay, door, incoming, outlet, address) => {}
+            () = serve(relay, door, incoming, outlet, address, id) => {}
             () = counted.cut() => {}
         }
     });
@@ -195,18 +198,40 @@ fn token_protocol(headers: &HeaderMap) -> Option<String> {
     names.find_map(|name| name.trim().strip_prefix(TOKEN)).map(str::to_owned)
 }
 
-async fn serve(relay: Arc<Relay>, door: Door, mut incoming: Incoming, outlet: Arc<Outlet>, address: IpAddr) {
+async fn serve(
+    relay: Arc<Relay>,
+    door: Door,
+    mut incoming: Incoming,
+    outlet: Arc<Outlet>,
+    address: IpAddr,
+    id: Option<RequestId>,
+) {
+    let request = id.as_ref().map(tracing::field::display);
     let out = Outgoing::new(outlet, relay.config().times.stall_time);
     let room = door.to_string();
     // Boxed: what opening needs for a moment would be held by every idle connection.
     let end = match Box::pin(Session::open(&relay, door, &mut incoming, &out, address)).await {
-        Ok((session, feed)) => session.run(&out, &mut incoming, feed).await,
+        Ok((session, feed)) => {
+            let end = session.run(&out, &mut incoming, feed).await;
+            if let End::Close(CloseCode::TooSlow, reason) = &end {
+                relay.hub.metrics().slow_readers_closed.inc();
+                tracing::info!(
+                    room,
+                    request,
+                    reason,
+                    waiting_bytes = out.outlet().waiting(),
+                    "closing a slow reader"
+                );
+            }
+            end
+        }
         Err(end) => end,
     };
     // The client may be gone or stuck; after the close time the connection is dropped either way.
     match end {
         End::Close(code, reason) => {
-            tracing::debug!(room, code = code.number(), reason, "closing a WebSocket");
+            relay.hub.metrics().close(code);
+            tracing::debug!(room, request, code = code.number(), reason, "closing a WebSocket");
             drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
         }
         End::Peer => drop(timeout(CLOSE_TIME, out.finish(&mut incoming)).await),
@@ -286,6 +311,7 @@ struct Session<'r> {
     who: Identified,
     address: IpAddr,
     attachment: Attachment,
+    _counted: InSession,
 }
 
 impl Drop for Session<'_> {
@@ -322,7 +348,8 @@ impl<'r> Session<'r> {
         let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
         let profile = grant.profile(hello.profile.clone().unwrap_or_default());
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
-        let session = Self { relay, reading, grant, who, address, attachment };
+        let counted = reading.metrics().session(Transport::WebSocket);
+        let session = Self { relay, reading, grant, who, address, attachment, _counted: counted };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;

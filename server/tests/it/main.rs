@@ -19,6 +19,7 @@
 //! - `configuration`: flags, environment and file, their checks, and the reload at SIGHUP
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
 //! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
+//! - `operators`: the operators' port, its metrics and its answers; and the log
 //! - `rust_client`: the Rust client against the relay
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
@@ -39,6 +40,7 @@ mod embedded_store;
 mod field_reports;
 mod http;
 mod limits;
+mod operators;
 mod presence;
 mod producer;
 mod redis_store;

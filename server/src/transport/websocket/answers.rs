@@ -182,6 +182,7 @@ impl Answers {
     /// Tells that a batch is refused, or that its fate is unknown. From then on batches with numbers above the
     /// one named are dropped until it comes again.
     fn refuse_in(&self, state: &mut State, refused: Refused, named: u64) {
+        self.room.metrics().refuse(refused.code);
         state.refused = Some(state.refused.map_or(named, |earlier| earlier.min(named)));
         (state.refusals, state.named) = (state.refusals + 1, named);
         self.outlet.add_answer(&error_frame(refused, Some(named)));
@@ -206,7 +207,6 @@ fn error_frame(refused: Refused, n: Option<u64>) -> ServerFrame<'static> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
     use inkrelay_protocol::{Epoch, Position, Seq};
@@ -225,12 +225,7 @@ mod tests {
             flush_time: Duration::ZERO,
             idle_time: Duration::from_secs(40),
         };
-        let node = Node {
-            id: 1,
-            store: Arc::new(MemoryStore::new()),
-            limits: limits.into(),
-            tail_bytes: AtomicUsize::new(0),
-        };
+        let node = Node::new(Arc::new(MemoryStore::new()), limits);
         Arc::new(Room::new("a".parse().unwrap(), Arc::new(node)))
     }
 

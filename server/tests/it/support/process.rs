@@ -136,6 +136,8 @@ fn quiet(program: &str) -> Command {
 
 /// Starts it, and waits until it says where it listens. `None` when it ended by itself before.
 fn spawn(mut command: Command, listen: &str, arguments: &[String]) -> Option<(Child, SocketAddr)> {
+    // Arguments are stronger than the environment: a test may still ask for the operators' port.
+    command.env("INKRELAY_OPERATORS_LISTEN", "off");
     command.args(["serve", "--listen", listen]).args(arguments);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it can be run");
     let stdout = child.stdout.take().expect("its output is piped");
