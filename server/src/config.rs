@@ -21,6 +21,8 @@ use inkrelay_protocol::Role;
 use inkrelay_protocol::limits::DrawLimits;
 use ipnet::IpNet;
 
+use crate::access::TokenSettings;
+
 pub use settings::{Settings, Source, Wrong};
 use values::{bytes, duration, log_filter, network, operators_listen, origin, role};
 
@@ -87,9 +89,27 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_SECRET_FILE", value_name = "FILE", conflicts_with = "secret")]
     pub secret_file: Option<PathBuf>,
 
-    /// What people may do in every room: viewer, drawer or moderator.
+    /// What people may do in every room, where no tokens say it: viewer, drawer or moderator.
     #[arg(long, env = "INKRELAY_ROLE", default_value = "drawer", value_name = "ROLE", value_parser = role)]
     pub role: Role,
+
+    /// Files of keys that sign tokens: a secret, public keys in PEM, or a JWK Set. With one, nobody comes in without
+    /// a token.
+    #[arg(long, env = "INKRELAY_TOKEN_KEYS", value_name = "FILE", value_delimiter = ',')]
+    pub token_keys: Vec<PathBuf>,
+
+    /// What the audience (aud) of every token has to name.
+    #[arg(long, env = "INKRELAY_TOKEN_AUDIENCE", value_name = "TEXT")]
+    pub token_audience: Option<String>,
+
+    /// What the issuer (iss) of every token has to be.
+    #[arg(long, env = "INKRELAY_TOKEN_ISSUER", value_name = "TEXT")]
+    pub token_issuer: Option<String>,
+
+    /// File of tokens that are let in no more: a token id (jti), or sub: and a subject, on each line. It is looked at
+    /// again every 2 s.
+    #[arg(long, env = "INKRELAY_REVOKED", value_name = "FILE")]
+    pub revoked: Option<PathBuf>,
 
     /// Origin whose pages may connect besides this server's own, with its scheme, or * for all.
     #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_parser = origin, value_delimiter = ',')]
@@ -271,9 +291,19 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Where keys and revoked tokens stand, and for whom tokens have to be made.
+    pub fn tokens(&self) -> TokenSettings {
+        TokenSettings {
+            keys: self.token_keys.clone(),
+            revoked: self.revoked.clone(),
+            audience: self.token_audience.clone(),
+            issuer: self.token_issuer.clone(),
+        }
+    }
+
     /// Whether people need a token to get in.
     pub const fn has_tokens(&self) -> bool {
-        false
+        !self.token_keys.is_empty()
     }
 
     /// What one value alone does not show to be wrong.
@@ -290,6 +320,13 @@ impl Config {
                 self.listen,
                 self.listen.port()
             ));
+        }
+        let of_tokens = [self.token_audience.is_some(), self.token_issuer.is_some(), self.revoked.is_some()];
+        if !self.has_tokens() && of_tokens.contains(&true) {
+            return Err(
+                "token-audience, token-issuer and revoked are about tokens, which --token-keys asks for"
+                    .to_owned(),
+            );
         }
         if self.memory && self.redis.is_some() {
             return Err("memory and redis exclude each other: draws are kept in one place".to_owned());
