@@ -14,6 +14,10 @@ pub struct Greeting<'a> {
     pub is_encrypted: bool,
     pub has_board: bool,
     pub is_unlimited: bool,
+    /// Where operators are served.
+    pub operators: Option<SocketAddr>,
+    /// Whether people need a token to get in.
+    pub has_tokens: bool,
     /// Where others reach this machine, the likeliest first. See [`reachable`].
     pub addresses: &'a [IpAddr],
     /// Whether a terminal shows it, which can draw a QR code.
@@ -30,6 +34,9 @@ impl Greeting<'_> {
         }
         if self.is_unlimited {
             text.push_str("  limits of rate and count are lifted: one client can exhaust this server\n");
+        }
+        if let Some(address) = self.operators {
+            let _ = writeln!(text, "  for operators: http://{address}");
         }
         if self.listens_on.ip().is_loopback() {
             if self.has_board {
@@ -69,7 +76,11 @@ impl Greeting<'_> {
                 }
             }
         }
-        text.push_str("  Everyone in this network can read and draw in every room whose name they know.\n");
+        text.push_str(if self.has_tokens {
+            "  Only those with a token can get in.\n"
+        } else {
+            "  The relay is open (--open): everyone in this network can read and draw in every room whose name they know.\n"
+        });
         if !self.is_encrypted {
             text.push_str("  Plain http is not encrypted: others in the network could listen in.\n");
         }
@@ -161,9 +172,17 @@ mod tests {
 
     fn plain<'a>(listens_on: &str, addresses: &'a [IpAddr]) -> Greeting<'a> {
         let listens_on = listens_on.parse().unwrap();
-        let (has_board, is_encrypted, is_unlimited, is_terminal) = (true, false, false, false);
-        let store = "draws are kept in memory";
-        Greeting { listens_on, store, is_encrypted, has_board, is_unlimited, addresses, is_terminal }
+        Greeting {
+            listens_on,
+            store: "draws are kept in memory",
+            is_encrypted: false,
+            has_board: true,
+            is_unlimited: false,
+            operators: None,
+            has_tokens: false,
+            addresses,
+            is_terminal: false,
+        }
     }
 
     #[test]
@@ -181,12 +200,15 @@ mod tests {
             text.contains("http://192.168.1.5:8080\n") && text.contains("http://10.0.0.1:8080\n"),
             "{text}"
         );
-        assert!(text.contains("Everyone in this network") && text.contains("not encrypted"), "{text}");
+        assert!(
+            text.contains("(--open): everyone in this network") && text.contains("not encrypted"),
+            "{text}"
+        );
         assert!(text.contains("Ctrl-C") && text.is_ascii(), "{text}");
         assert!(greeting("[::]:80", &["fd00::1"], false).contains("      http://[fd00::1]\n"));
         assert!(greeting("0.0.0.0:80", &[], false).contains("no address that others could reach"));
         let alone = greeting("127.0.0.1:8080", &[], true);
-        assert!(!alone.contains("Everyone in this network") && alone.is_ascii(), "{alone}");
+        assert!(!alone.contains("in this network") && alone.is_ascii(), "{alone}");
     }
 
     #[test]

@@ -64,6 +64,7 @@ async fn every_transport_goes_over_tls() {
     }
     let snapshot = answer(get("/v1/rooms/a/snapshot")).await;
     assert_eq!(snapshot.status, 200);
+    assert!(snapshot.header("strict-transport-security").is_some());
 
     relay.stop();
     reader.wait_for("a go away", |frame| matches!(frame, ServerFrame::GoAway { .. }).then_some(())).await;

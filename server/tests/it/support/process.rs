@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,15 +23,23 @@ impl Process {
 
     /// The same with draws kept where the arguments say.
     pub fn keeping(arguments: &[&str]) -> Self {
-        Self::run(Command::new(env!("CARGO_BIN_EXE_inkrelay")), arguments)
+        Self::run(quiet(env!("CARGO_BIN_EXE_inkrelay")), arguments)
     }
 
     /// The same with that much address space at most.
     pub fn start_within(kib: usize, arguments: &[&str]) -> Self {
-        let mut shell = Command::new("sh");
+        let mut shell = quiet("sh");
         let limited = format!("ulimit -v {kib}; exec \"$@\"");
         shell.args(["-c", &limited, "sh", env!("CARGO_BIN_EXE_inkrelay")]);
         Self::run(shell, &[&["--memory"], arguments].concat())
+    }
+
+    /// As [`Process::start`], with its log in that file.
+    pub fn start_logged(log: &Path, arguments: &[&str]) -> Self {
+        let log = std::fs::File::create(log).expect("the log can be written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+        command.stderr(log);
+        Self::run(command, &[&["--memory"], arguments].concat())
     }
 
     fn run(command: Command, arguments: &[&str]) -> Self {
@@ -54,7 +63,7 @@ impl Process {
         let until = Instant::now() + PATIENCE;
         let listen = self.address.to_string();
         loop {
-            let command = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+            let command = quiet(env!("CARGO_BIN_EXE_inkrelay"));
             if let Some((child, _)) = spawn(command, &listen, &self.arguments) {
                 self.child = child;
                 return;
@@ -74,14 +83,14 @@ impl Process {
         self.signal("-CONT");
     }
 
+    /// SIGHUP: it reads its settings again.
+    pub fn hang_up(&self) {
+        self.signal("-HUP");
+    }
+
     /// SIGTERM: it finishes what it has begun, and ends.
     pub fn terminate(&self) {
         self.signal("-TERM");
-    }
-
-    /// SIGHUP: it reads again what can be read again.
-    pub fn hang_up(&self) {
-        self.signal("-HUP");
     }
 
     /// Waits for its end; the status, or none when a signal ended it.
@@ -119,10 +128,18 @@ impl Process {
     }
 }
 
+fn quiet(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.stderr(Stdio::null());
+    command
+}
+
 /// Starts it, and waits until it says where it listens. `None` when it ended by itself before.
 fn spawn(mut command: Command, listen: &str, arguments: &[String]) -> Option<(Child, SocketAddr)> {
+    // Arguments are stronger than the environment: a test may still ask for the operators' port.
+    command.env("INKRELAY_OPERATORS_LISTEN", "off");
     command.args(["serve", "--listen", listen]).args(arguments);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it can be run");
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it can be run");
     let stdout = child.stdout.take().expect("its output is piped");
     let mut lines = BufReader::new(stdout).lines();
     let Some(first) = lines.next() else {

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use inkrelay_server::config::Config;
+use inkrelay_server::config::{Config, OperatorsListen};
 use inkrelay_server::store::{MemoryStore, Store};
 use inkrelay_server::transport::{Certificates, Listener, listen};
 use tokio::net::TcpListener;
@@ -13,6 +13,8 @@ use tokio::task::JoinHandle;
 /// A running relay; it is stopped when this is dropped.
 pub struct Relay {
     pub address: SocketAddr,
+    /// Where operators are served, if the test asked for it.
+    pub operators: Option<SocketAddr>,
     pub store: Arc<dyn Store>,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
@@ -31,11 +33,8 @@ impl Relay {
 
     /// Over TLS, with a store in memory.
     pub fn encrypted(certificates: Arc<Certificates>, set: impl FnOnce(&mut Config)) -> Self {
-        Self::start_with(
-            Arc::new(MemoryStore::new()),
-            |socket| Listener::encrypted(socket, certificates),
-            set,
-        )
+        let listener = |socket| Listener::encrypted(socket, certificates);
+        Self::start_with(Arc::new(MemoryStore::new()), listener, set)
     }
 
     fn start_with(
@@ -43,20 +42,25 @@ impl Relay {
         listener: impl FnOnce(TcpListener) -> Listener,
         set: impl FnOnce(&mut Config),
     ) -> Self {
-        let mut config = Config::default();
+        let mut config = Config { operators_listen: OperatorsListen::Off, ..Config::default() };
         set(&mut config);
         let socket = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = socket.local_addr().unwrap();
         let listener = listener(socket);
+        let operators = match config.operators_listen {
+            OperatorsListen::Off => None,
+            OperatorsListen::At(at) => Some(inkrelay_server::operators::listen(at, address).unwrap()),
+        };
+        let operators_address = operators.as_ref().map(|listener| listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = {
             let store = Arc::clone(&store);
             tokio::spawn(async move {
                 let shutdown = async move { drop(stopped.await) };
-                inkrelay_server::run(config, store, listener, shutdown).await.unwrap();
+                inkrelay_server::run(config, store, listener, operators, shutdown).await.unwrap();
             })
         };
-        Self { address, store, stop: Some(stop), running }
+        Self { address, operators: operators_address, store, stop: Some(stop), running }
     }
 
     /// The address of a path.
