@@ -37,6 +37,7 @@ use super::trace::{REQUEST_ID, RequestIds};
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::session::Relay;
+use crate::session::rates::limited_as;
 
 /// Bytes of a request's header at most.
 const HEADER_BYTES: usize = 16 * 1024;
@@ -128,7 +129,7 @@ pub struct Counted {
 impl Connections {
     /// Counts a connection, unless its address has as many as it may.
     fn count(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<Counted> {
-        let mut count = self.by_address.entry(address).or_insert(0);
+        let mut count = self.by_address.entry(limited_as(address)).or_insert(0);
         if max != 0 && *count >= max {
             return None;
         }
@@ -149,7 +150,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut count) = self.connections.by_address.entry(self.address) {
+        if let Entry::Occupied(mut count) = self.connections.by_address.entry(limited_as(self.address)) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
@@ -207,11 +208,11 @@ async fn accept(relay: Arc<Relay>, app: axum::Router, listener: Listener, connec
             Ok((stream, address)) => {
                 is_failing = false;
                 let address = canonical(address);
-                let (farewells, certificates) = (farewells.clone(), certificates.clone());
                 let config = relay.config();
                 // A trusted proxy has as many as its clients need; these are counted themselves.
                 let is_proxy = is_within(&config.trust_forwarded, address);
                 let max = if is_proxy { 0 } else { config.limits.max_connections };
+                let (farewells, certificates) = (farewells.clone(), certificates.clone());
                 match connections.count(address, max) {
                     Some(counted) => {
                         let (relay, app) = (Arc::clone(&relay), app.clone());
@@ -343,7 +344,7 @@ async fn serve(
             let id =
                 connections.request_ids.id(request.headers(), is_within(&config.trust_forwarded, address));
             let span = tracing::error_span!("request", %id);
-            let introduced = introduce(&mut request, address, &config.trust_forwarded);
+            let introduced = introduce(&mut request, address, is_encrypted, &config.trust_forwarded);
             request.extensions_mut().insert(id.clone());
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();

@@ -345,6 +345,7 @@ impl<'r> Session<'r> {
         address: IpAddr,
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
+        relay.check_opening(address)?;
         let who = relay.identify(&room, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
         let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
