@@ -1,4 +1,4 @@
-//! The commands of the command line that are clients: `draw`, `watch` and `board`.
+//! The commands of the command line that are clients: `draw`, `watch`, `board` and `moderate`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use crate::http::{Endpoint, Http, HttpError};
 
 mod board;
 mod draw;
+mod moderate;
 mod watch;
 
 /// A command that talks to a server.
@@ -22,6 +23,8 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// Draw a room's board into a picture
     Board(board::BoardArgs),
+    /// Lock a room, kick, ban, erase or clear, as a moderator
+    Moderate(moderate::ModerateArgs),
 }
 
 /// Runs a command to its end.
@@ -33,6 +36,7 @@ pub async fn run(command: Command) -> Result<(), CommandError> {
         Command::Draw(args) => draw::run(args).await,
         Command::Watch(args) => watch::run(args).await,
         Command::Board(args) => board::run(args).await,
+        Command::Moderate(args) => moderate::run(args).await,
     }
 }
 
