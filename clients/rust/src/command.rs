@@ -1,4 +1,4 @@
-//! The commands of the command line that are clients: `draw`, `watch` and `board`.
+//! The commands of the command line that are clients: `draw`, `watch`, `board` and `moderate`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use crate::http::{Endpoint, Http, HttpError};
 
 mod board;
 mod draw;
+mod moderate;
 mod watch;
 
 /// A command that talks to a server.
@@ -22,6 +23,8 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// Draw a room's board into a picture
     Board(board::BoardArgs),
+    /// Lock a room, kick, ban, erase or clear, as a moderator
+    Moderate(moderate::ModerateArgs),
 }
 
 /// Runs a command to its end.
@@ -41,6 +44,10 @@ pub async fn run(command: Command) -> Result<(), CommandError> {
         Command::Board(mut args) => {
             args.place.token = args.place.token()?;
             board::run(args).await
+        }
+        Command::Moderate(mut args) => {
+            args.place.token = args.place.token()?;
+            moderate::run(args).await
         }
     }
 }
@@ -64,6 +71,9 @@ struct Place {
     /// The server's address
     #[arg(long, env = "INKRELAY_SERVER", default_value = "http://127.0.0.1:8080", value_name = "URL")]
     server: String,
+    /// PEM file of the authority that vouches for the server, instead of those that this machine trusts
+    #[arg(long, env = "INKRELAY_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// A room token, where the server wants one
     #[arg(long, env = "INKRELAY_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
@@ -74,7 +84,8 @@ struct Place {
 
 impl Place {
     fn http(&self) -> Result<Http, CommandError> {
-        let endpoint = Endpoint::new(&self.server, self.room.clone()).map_err(CommandError::new)?;
+        let endpoint = Endpoint::new(&self.server, self.room.clone(), self.ca.as_deref());
+        let endpoint = endpoint.map_err(CommandError::new)?;
         Http::new(endpoint).map_err(CommandError::new)
     }
 

@@ -10,10 +10,12 @@
 //! - `http`: sessions, polls, event streams, snapshots and the rest of the addresses
 //! - `board`: the drawing board's page and files, and that its page may connect
 //! - `presence`: who is here, and pointers
+//! - `moderation`: what moderators do, on every store and across servers
 //! - `drain`: a server that is told to stop
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
 //! - `security`: headers, origins, and addresses behind proxies
+//! - `tls`: everything over TLS, its files, and those who do not shake hands
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
 //! - `configuration`: flags, environment and file, their checks, and the reload at SIGHUP
@@ -40,6 +42,7 @@ mod embedded_store;
 mod field_reports;
 mod http;
 mod limits;
+mod moderation;
 mod operators;
 mod presence;
 mod producer;
@@ -51,5 +54,6 @@ mod shared_append;
 mod store_contract;
 mod support;
 mod tidy;
+mod tls;
 mod two_servers;
 mod websocket;
