@@ -33,7 +33,7 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Address and port to listen on. Any but this machine's own needs --open.
+    /// Address and port to listen on. Any but this machine's own needs --token-keys or --open.
     #[arg(long, env = "INKRELAY_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
 
@@ -314,9 +314,10 @@ impl Config {
         let is_alone = self.listen.ip().to_canonical().is_loopback();
         if !is_alone && !self.open && !self.has_tokens() {
             return Err(format!(
-                "listen is {}, which others can reach, and nothing says who may come in. With --open (open = true) \
-                 everyone who reaches that address can read and draw in every room whose name they know. Without it \
-                 listen on this machine only: --listen 127.0.0.1:{}",
+                "listen is {}, which others can reach, and nothing says who may come in. With --token-keys FILE \
+                 only those come in who have a token that one of your keys signed. With --open (open = true) everyone \
+                 who reaches that address can read and draw in every room whose name they know. Without either, listen \
+                 on this machine only: --listen 127.0.0.1:{}",
                 self.listen,
                 self.listen.port()
             ));
@@ -434,7 +435,10 @@ mod tests {
         {
             let why = listening(others, false).check().unwrap_err();
             assert!(why.contains("--open") && why.contains("everyone"), "{others}: {why}");
+            assert!(why.contains("--token-keys") && why.contains("only those"), "{others}: {why}");
             assert_eq!(listening(others, true).check(), Ok(()), "{others}");
+            let with_tokens = Config { token_keys: vec!["keys".into()], ..listening(others, false) };
+            assert_eq!(with_tokens.check(), Ok(()), "{others}");
         }
     }
 
