@@ -48,7 +48,10 @@ use super::request::{Admitted, Door, PeerAddress, Shared};
 use super::trace::RequestId;
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
+<<<<<<< HEAD
 use crate::metrics::{InSession, Transport};
+=======
+>>>>>>> moderation
 use crate::room::feed::Feed;
 use crate::room::{Attachment, Stay};
 use crate::session::{Identified, Refused, Relay, in_time};

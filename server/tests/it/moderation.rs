@@ -18,20 +18,34 @@ use crate::support::requests::{Answer, JSON, answer};
 
 const ROOM: &str = "/v1/rooms/a/moderation";
 
-/// What has to live as long as a store.
-type Alive = Option<(Option<TempDir>, Option<RedisServer>)>;
+/// Where draws and rules are kept; each relay opens it anew, and closes it when it stops.
+enum Kept {
+    Memory(Arc<MemoryStore>),
+    Embedded(TempDir),
+    Redis(RedisServer),
+}
 
-/// One of each kind.
-async fn stores() -> Vec<(&'static str, Arc<dyn Store>, Alive)> {
-    let folder = tempfile::tempdir().unwrap();
-    let embedded = EmbeddedStore::open(folder.path(), SyncPolicy::Always).unwrap();
-    let server = RedisServer::start();
-    let redis = RedisStore::connect(&server.url(), RedisConfig::default()).await.unwrap();
-    vec![
-        ("memory", Arc::new(MemoryStore::new()), None),
-        ("embedded", Arc::new(embedded), Some((Some(folder), None))),
-        ("redis", Arc::new(redis), Some((None, Some(server)))),
-    ]
+impl Kept {
+    /// One of each kind.
+    fn all() -> [(&'static str, Self); 3] {
+        [
+            ("memory", Self::Memory(Arc::new(MemoryStore::new()))),
+            ("embedded", Self::Embedded(tempfile::tempdir().unwrap())),
+            ("redis", Self::Redis(RedisServer::start())),
+        ]
+    }
+
+    /// A relay on it that gives everyone that role.
+    async fn relay(&self, role: Role) -> Relay {
+        match self {
+            Self::Memory(store) => relay_for(role, &(store.clone() as Arc<dyn Store>)).await,
+            Self::Embedded(folder) => {
+                let store = EmbeddedStore::open(folder.path(), SyncPolicy::Always).unwrap();
+                relay_for(role, &(Arc::new(store) as Arc<dyn Store>)).await
+            }
+            Self::Redis(redis) => relay_on(role, redis).await,
+        }
+    }
 }
 
 /// A relay that gives everyone that role.
@@ -65,18 +79,23 @@ async fn call(relay: &Relay, method: Method, path: &str, ticket: &str) -> Answer
 /// M-1, M-2, M-12.
 #[tokio::test]
 async fn moderators_alone_are_asked_what_they_mean() {
-    for (name, store, _alive) in stores().await {
+    for (name, kept) in Kept::all() {
         for role in [Role::Viewer, Role::Drawer] {
-            let relay = relay_for(role, &store).await;
+            let relay = kept.relay(role).await;
             for answer in [relay.get(ROOM).await, act(&relay, json!({"action": "lock"})).await] {
                 assert_eq!(answer.problem(), (403, "forbidden".to_owned()), "{name}");
             }
+            relay.stopped().await;
         }
-        let relay = relay_for(Role::Moderator, &store).await;
+        let relay = kept.relay(Role::Moderator).await;
         let nothing = json!({"locked": false, "banned_clients": [], "banned_subjects": [], "erasing": null});
         assert_eq!(relay.get(ROOM).await.json(), nothing);
         let room = "a".parse().unwrap();
-        assert_eq!(store.rules(&room).await.unwrap(), Rules::default(), "{name}: asking leaves no trace");
+        assert_eq!(
+            relay.store.rules(&room).await.unwrap(),
+            Rules::default(),
+            "{name}: asking leaves no trace"
+        );
         for (body, status, named) in [
             ("{}", 400, "\"action\" is missing"),
             (r#"{"action":"kick"}"#, 400, "\"client\" is missing"),
@@ -94,7 +113,7 @@ async fn moderators_alone_are_asked_what_they_mean() {
         assert_eq!(ruled, json!({"locked": false, "banned_clients": [], "banned_subjects": ["ann"]}));
         done(&relay, json!({"action": "unban", "subject": "ann"})).await;
         assert_eq!(relay.get(ROOM).await.json(), nothing);
-        assert_eq!(store.rules(&room).await.unwrap(), Rules::default());
+        assert_eq!(relay.store.rules(&room).await.unwrap(), Rules::default());
     }
 }
 

@@ -7,7 +7,11 @@ use inkrelay_protocol::{Board, ClientId, Draw, Record, Role};
 use inkrelay_server::store::Store;
 use serde_json::{Value, json};
 
+<<<<<<< HEAD
 use super::{act, done, relay_for, relay_on, stores};
+=======
+use super::{Kept, act, done, relay_for, relay_on};
+>>>>>>> moderation
 use crate::store_contract::read_all;
 use crate::support::redis::RedisServer;
 use crate::support::relay::Relay;
@@ -43,9 +47,10 @@ async fn draw(socket: &mut Socket, n: u64, draws: &[Draw]) {
 /// M-8, M-9.
 #[tokio::test]
 async fn what_one_author_drew_is_hidden_and_shows_again_when_that_is_revoked() {
-    for (name, store, _alive) in stores().await {
-        let relay = relay_for(Role::Moderator, &store).await;
+    for (name, kept) in Kept::all() {
+        let relay = kept.relay(Role::Moderator).await;
         let mut ann = Socket::join(relay.address, "a").await;
+        let mut reader = Socket::join(relay.address, "a").await;
         let mut bob = Socket::join(relay.address, "a").await;
         let (ann_id, bob_id) = (ann.client, bob.client);
         draw(&mut ann, 1, &[stroke(1), stroke(2), stroke(3)]).await;
@@ -56,9 +61,9 @@ async fn what_one_author_drew_is_hidden_and_shows_again_when_that_is_revoked() {
 
         let erased = done(&relay, json!({"action": "erase", "client": ann_no})).await;
         assert_eq!((&erased["erased"], &erased["done"]), (&json!(2), &json!(true)), "{name}: what shows");
-        assert_eq!(shown(&store).await, [(bob_no, 1), (0, anonymous)]);
+        assert_eq!(shown(&relay.store).await, [(bob_no, 1), (0, anonymous)]);
         // Everyone is told by a record: author 0's, and an erase like any other.
-        let records = bob.records(1, 7).await;
+        let records = reader.records(1, 7).await;
         let last = Record::parse(&records[6]).unwrap();
         assert!(last.identity.author.is_anonymous());
         assert_eq!(Draw::decode(last.draw), Ok(Draw::Erase(vec![(ann_id, 1), (ann_id, 3)])));
@@ -67,16 +72,16 @@ async fn what_one_author_drew_is_hidden_and_shows_again_when_that_is_revoked() {
         let again = done(&relay, json!({"action": "erase", "client": ann_no})).await;
         assert_eq!((&again["erased"], again.get("records")), (&json!(0), None), "{name}: nothing is left");
         draw(&mut bob, 3, &[Draw::Revoke(names(&erased))]).await;
-        assert_eq!(shown(&store).await, [(ann_no, 1), (ann_no, 3), (bob_no, 1), (0, anonymous)]);
+        assert_eq!(shown(&relay.store).await, [(ann_no, 1), (ann_no, 3), (bob_no, 1), (0, anonymous)]);
 
         let erased = done(&relay, json!({"action": "erase", "client": 0})).await;
         assert_eq!(erased["erased"], 1);
-        assert_eq!(shown(&store).await, [(ann_no, 1), (ann_no, 3), (bob_no, 1)], "{name}");
+        assert_eq!(shown(&relay.store).await, [(ann_no, 1), (ann_no, 3), (bob_no, 1)], "{name}");
 
         let cleared = done(&relay, json!({"action": "clear"})).await;
-        assert!(shown(&store).await.is_empty());
+        assert!(shown(&relay.store).await.is_empty());
         draw(&mut bob, 4, &[Draw::Revoke(names(&cleared))]).await;
-        assert_eq!(shown(&store).await.len(), 3, "{name}");
+        assert_eq!(shown(&relay.store).await.len(), 3, "{name}");
         // Nobody, and somebody who never came: there is nothing to do.
         assert_eq!(done(&relay, json!({"action": "erase", "client": 77})).await["erased"], 0);
     }
@@ -104,7 +109,7 @@ async fn a_long_erasure_keeps_the_limits_and_reaches_the_other_server() {
     let draws = names(&erased).len();
     assert_eq!((erased["erased"].as_u64(), erased["read"].as_u64()), (Some(400), Some(400)));
     assert!(draws > 10, "{draws} draws of 300 bytes");
-    let records = ann.records(1, 400 + draws).await;
+    let records = Socket::join(two.address, "a").await.records(1, 400 + draws).await;
     assert!(records[400..].iter().all(|record| Record::parse(record).unwrap().draw.len() <= 300));
     assert!(shown(&store).await.is_empty());
 }

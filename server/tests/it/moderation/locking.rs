@@ -7,7 +7,7 @@ use inkrelay_server::store::Rules;
 use inkrelay_server::store::rules::RuleChange;
 use serde_json::json;
 
-use super::{act, done, relay_for, relay_on, stores};
+use super::{Kept, act, done, relay_on};
 use crate::support::eventually;
 use crate::support::redis::RedisServer;
 use crate::support::requests::{JSON, MESSAGE_PACK};
@@ -16,8 +16,8 @@ use crate::support::socket::{Socket, batch, mark};
 /// M-3, M-12.
 #[tokio::test]
 async fn a_locked_room_takes_moderators_draws_only() {
-    for (name, store, _alive) in stores().await {
-        let mut relay = relay_for(Role::Moderator, &store).await;
+    for (name, kept) in Kept::all() {
+        let relay = kept.relay(Role::Moderator).await;
         let mut drawer = Socket::join(relay.address, "a").await;
         drawer.draw(1, &[mark(1), mark(2)]).await;
         drawer.acked(2).await;
@@ -26,11 +26,10 @@ async fn a_locked_room_takes_moderators_draws_only() {
         drawer.draw(3, &[mark(3)]).await;
         drawer.acked(3).await;
         assert_eq!(relay.post_marks("a", 4..=4).await.status, 200, "{name}: a moderator without a ticket");
-        relay.stop();
         relay.stopped().await;
 
         // The same for those who only draw, on a server that finds the room locked.
-        let relay = relay_for(Role::Drawer, &store).await;
+        let relay = kept.relay(Role::Drawer).await;
         let mut drawer = Socket::join_as(relay.address, "a", hello).await;
         drawer.draw(2, &[mark(2), mark(3)]).await;
         assert_eq!(drawer.acked(3).await.0, 3, "{name}: what is stored is answered as stored");
