@@ -34,6 +34,7 @@ use super::trace::{REQUEST_ID, RequestIds};
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::session::Relay;
+use crate::session::rates::limited_as;
 
 /// Bytes of a request's header at most.
 const HEADER_BYTES: usize = 16 * 1024;
@@ -99,7 +100,7 @@ pub struct Counted {
 impl Connections {
     /// Counts a connection, unless its address has as many as it may.
     fn count(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<Counted> {
-        let mut count = self.by_address.entry(address).or_insert(0);
+        let mut count = self.by_address.entry(limited_as(address)).or_insert(0);
         if max != 0 && *count >= max {
             return None;
         }
@@ -120,7 +121,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut count) = self.connections.by_address.entry(self.address) {
+        if let Entry::Occupied(mut count) = self.connections.by_address.entry(limited_as(self.address)) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();

@@ -48,10 +48,7 @@ use super::request::{Admitted, Door, PeerAddress, Shared};
 use super::trace::RequestId;
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
-<<<<<<< HEAD
 use crate::metrics::{InSession, Transport};
-=======
->>>>>>> moderation
 use crate::room::feed::Feed;
 use crate::room::{Attachment, Stay};
 use crate::session::{Identified, Refused, Relay, in_time};
@@ -360,6 +357,7 @@ impl<'r> Session<'r> {
         address: IpAddr,
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
+        relay.check_opening(address)?;
         let who = relay.identify(&room, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
         let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;

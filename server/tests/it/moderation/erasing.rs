@@ -7,11 +7,7 @@ use inkrelay_protocol::{Board, ClientId, Draw, Record, Role};
 use inkrelay_server::store::Store;
 use serde_json::{Value, json};
 
-<<<<<<< HEAD
-use super::{act, done, relay_for, relay_on, stores};
-=======
 use super::{Kept, act, done, relay_for, relay_on};
->>>>>>> moderation
 use crate::store_contract::read_all;
 use crate::support::redis::RedisServer;
 use crate::support::relay::Relay;

@@ -108,9 +108,9 @@ async fn operators_do_what_moderators_do() {
     let mut ada = Socket::join_as(relay.address, "a", Socket::named("Ada")).await;
     ada.draw(1, &[mark(1)]).await;
     ada.acked(1).await;
-    let act = async |path: &str, body: &'static str| {
+    let act = async |path: &str, body: &str| {
         let request = request(operators, Method::POST, path).header("content-type", "application/json");
-        answer(request.body(body)).await
+        answer(request.body(body.to_owned())).await
     };
     let locked = act("/api/rooms/a/moderation", r#"{"action":"lock"}"#).await;
     assert_eq!((locked.status, &locked.json()["locked"]), (200, &true.into()));
@@ -123,10 +123,10 @@ async fn operators_do_what_moderators_do() {
 
     let closed = act("/api/rooms/a/close", "{}").await;
     assert_eq!((closed.status, &closed.json()["readers"]), (200, &1.into()));
-    ada.closed(1001).await;
+    assert_eq!(ada.closed().await, 1001);
     let mut back = Socket::join_as(relay.address, "a", ada.resume(None)).await;
     back.records(1, 1).await;
-    let kick: &'static str = Box::leak(format!(r#"{{"action":"kick","client":{}}}"#, back.client.get()).into());
-    assert_eq!(act("/api/rooms/a/moderation", kick).await.status, 200);
-    back.closed(1008).await;
+    let kick = format!(r#"{{"action":"kick","client":{}}}"#, back.client.get());
+    assert_eq!(act("/api/rooms/a/moderation", &kick).await.status, 200);
+    assert_eq!(back.closed().await, 1008);
 }
