@@ -53,6 +53,15 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_LOG_FORMAT", default_value = "human", value_name = "FORMAT")]
     pub log_format: LogFormat,
 
+    /// PEM file with the server's certificate and those that lead to its authority: the port then speaks TLS. Read again
+    /// on SIGHUP, and when it was written.
+    #[arg(long, env = "INKRELAY_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// PEM file with the certificate's key.
+    #[arg(long, env = "INKRELAY_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
     /// Folder of the embedded store, which keeps draws when nothing else is chosen.
     #[arg(long, env = "INKRELAY_DATA", default_value = "./inkrelay-data", value_name = "DIR")]
     pub data: PathBuf,
