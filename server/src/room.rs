@@ -73,8 +73,8 @@ pub struct Room {
     catching_up: tokio::sync::Mutex<()>,
     appends: Mutex<append::Appends>,
     people: people::People,
-    counts: RoomCounts,
     rules: rules::RoomRules,
+    counts: RoomCounts,
     /// Whoever holds the room now; it is not evicted meanwhile.
     users: AtomicUsize,
     /// Of these, those who read its log.
@@ -114,8 +114,8 @@ impl Room {
             catching_up: tokio::sync::Mutex::default(),
             appends: Mutex::default(),
             people: people::People::default(),
-            counts: RoomCounts::default(),
             rules: rules::RoomRules::default(),
+            counts: RoomCounts::default(),
             users: AtomicUsize::new(0),
             readers: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
