@@ -35,6 +35,15 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
 
+    /// PEM file with the server's certificate, and those between it and its authority: the port then speaks TLS. The file
+    /// is read again on SIGHUP, and when it was written.
+    #[arg(long, env = "INKRELAY_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// PEM file with the certificate's key.
+    #[arg(long, env = "INKRELAY_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+
     /// Let everyone in who reaches the address: they can read and draw in every room whose name they know.
     #[arg(long, env = "INKRELAY_OPEN")]
     pub open: bool,
@@ -52,15 +61,6 @@ pub struct Config {
     /// How the log is written: for people, or one JSON object a line. INKRELAY_LOG says what of it, such as debug.
     #[arg(long, env = "INKRELAY_LOG_FORMAT", default_value = "human", value_name = "FORMAT")]
     pub log_format: LogFormat,
-
-    /// PEM file with the server's certificate and those that lead to its authority: the port then speaks TLS. Read again
-    /// on SIGHUP, and when it was written.
-    #[arg(long, env = "INKRELAY_TLS_CERT", value_name = "FILE", requires = "tls_key")]
-    pub tls_cert: Option<PathBuf>,
-
-    /// PEM file with the certificate's key.
-    #[arg(long, env = "INKRELAY_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
-    pub tls_key: Option<PathBuf>,
 
     /// Folder of the embedded store, which keeps draws when nothing else is chosen.
     #[arg(long, env = "INKRELAY_DATA", default_value = "./inkrelay-data", value_name = "DIR")]
@@ -293,6 +293,11 @@ impl Config {
         }
         if self.memory && self.redis.is_some() {
             return Err("memory and redis exclude each other: draws are kept in one place".to_owned());
+        }
+        if self.tls_cert.is_some() != self.tls_key.is_some() {
+            return Err(
+                "tls-cert and tls-key go together: a certificate is nothing without its key".to_owned()
+            );
         }
         Ok(())
     }

@@ -13,8 +13,8 @@
 //! - `drain`: a server that is told to stop
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
-//! - `security`: headers, origins, and addresses behind proxies
 //! - `tls`: everything over TLS, its files, and those who do not shake hands
+//! - `security`: headers, origins, and addresses behind proxies
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
 //! - `configuration`: flags, environment and file, their checks, and the reload at SIGHUP
