@@ -148,6 +148,10 @@ impl From<Ending> for Refused {
         match ending {
             Ending::Kicked => Self::new(ErrorCode::Kicked, "a moderator ended your session"),
             Ending::Banned => Self::new(ErrorCode::Banned, "moderators keep you out of this room"),
+            Ending::Closed => Self {
+                retry: Some(spread_retry()),
+                ..Self::new(ErrorCode::Draining, "the room was closed for a moment: come back soon")
+            },
         }
     }
 }
