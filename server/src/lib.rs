@@ -81,6 +81,12 @@ pub async fn run(
     });
     let server = transport::serve(Arc::clone(&relay), listener);
     shutdown.await;
+    relay.leave();
+    let delay = relay.config.times.drain_delay;
+    if !delay.is_zero() {
+        tracing::info!(?delay, "told to stop: no longer ready, and serving on for load balancers to notice");
+        tokio::time::sleep(delay).await;
+    }
     tracing::info!("stopping: no new rooms, and everyone is asked to come back later");
     hub.drain();
     drain.send_replace(true);

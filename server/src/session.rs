@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -38,6 +38,7 @@ pub struct Relay {
     tickets: Tickets,
     rates: Option<Rates>,
     draining: watch::Receiver<bool>,
+    is_leaving: AtomicBool,
     last_at: AtomicU64,
 }
 
@@ -189,7 +190,16 @@ impl Relay {
             }
         });
         let (origins, tickets) = (Origins::new(config.allow_origin.clone()), Tickets::new(secret));
-        Self { config, hub, origins, tickets, rates, draining, last_at: AtomicU64::new(0) }
+        Self {
+            config,
+            hub,
+            origins,
+            tickets,
+            rates,
+            draining,
+            is_leaving: AtomicBool::new(false),
+            last_at: AtomicU64::new(0),
+        }
     }
 
     /// For waiting until the server is told to stop.
@@ -200,6 +210,16 @@ impl Relay {
     /// Whether the server was told to stop.
     pub fn is_draining(&self) -> bool {
         *self.draining.borrow()
+    }
+
+    /// Has load balancers send nobody here any more. Whoever comes is still served, until the server drains.
+    pub fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server was told to stop, also when it does not drain yet.
+    pub fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
     }
 
     /// Forgets the rates of those who have not come for a while.

@@ -1,4 +1,4 @@
-//! The commands of the command line that are clients: `draw`, `watch` and `board`.
+//! The commands of the command line that are clients: `draw`, `watch`, `board` and `health`.
 
 use std::fmt;
 
@@ -10,6 +10,7 @@ use crate::http::{Endpoint, Http, HttpError};
 
 mod board;
 mod draw;
+mod health;
 mod watch;
 
 /// A command that talks to a server.
@@ -21,6 +22,8 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// Draw a room's board into a picture
     Board(board::BoardArgs),
+    /// Ask whether a server is ready: ends with 0 if it is, and with 1 otherwise
+    Health(health::HealthArgs),
 }
 
 /// Runs a command to its end.
@@ -32,6 +35,7 @@ pub async fn run(command: Command) -> Result<(), CommandError> {
         Command::Draw(args) => draw::run(args).await,
         Command::Watch(args) => watch::run(args).await,
         Command::Board(args) => board::run(args).await,
+        Command::Health(args) => health::run(args).await,
     }
 }
 

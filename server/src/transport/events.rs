@@ -20,7 +20,7 @@ use super::problem::Problem;
 use super::request::{RoomName, Shared, after, crowded, ticket};
 use crate::hub::ReaderHandle;
 use crate::room::feed::{Fed, Feed};
-use crate::session::{Draining, Relay};
+use crate::session::{Draining, Relay, spread_retry};
 use crate::store::identity_of;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -51,15 +51,8 @@ pub async fn stream(
     }
     let feed = Feed::open(&reading, after).await?;
     let (changes, draining) = (reading.changes(), relay.draining());
-    let state = Events {
-        relay,
-        reading,
-        client,
-        feed,
-        changes,
-        draining,
-        ready: VecDeque::from([Bytes::from_static(COMMENT)]),
-    };
+    let state =
+        Events { relay, reading, client, feed, changes, draining, ready: VecDeque::from([greeting()]) };
     let body = Body::from_stream(futures_util::stream::unfold(state, |mut state| async {
         let chunk = state.next().await?;
         Some((Ok::<_, Infallible>(chunk), state))
@@ -71,6 +64,12 @@ pub async fn stream(
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     Ok((headers, body).into_response())
+}
+
+/// The first bytes of a stream. Browsers come back when it ends after a time that is their own and the same for all of
+/// them, unless the stream names another one.
+fn greeting() -> Bytes {
+    format!("retry: {}\n:\n\n", spread_retry().as_millis()).into()
 }
 
 struct Events {

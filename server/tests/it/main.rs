@@ -16,6 +16,7 @@
 //! - `command_line`: the commands that are clients
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
 //! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
+//! - `deploy`: what stands in `deploy/`, against the relay that it is for
 //! - `rust_client`: the Rust client against the relay
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
@@ -29,6 +30,7 @@ mod bad_input;
 mod board;
 mod command_line;
 mod demonstration;
+mod deploy;
 mod drain;
 mod embedded_store;
 mod field_reports;

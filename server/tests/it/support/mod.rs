@@ -3,6 +3,7 @@
 
 pub mod http;
 pub mod ledger;
+pub mod nginx;
 pub mod process;
 pub mod proxy;
 pub mod reader;

@@ -1,5 +1,6 @@
 //! The relay as a process of its own, as people run it, and what it costs.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -23,6 +24,14 @@ impl Process {
     /// The same with draws kept where the arguments say.
     pub fn keeping(arguments: &[&str]) -> Self {
         Self::run(Command::new(env!("CARGO_BIN_EXE_inkrelay")), arguments)
+    }
+
+    /// `inkrelay serve` with nothing but this environment, which says where it listens.
+    pub fn with_environment(environment: &BTreeMap<String, String>) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+        command.arg("serve").env_clear().envs(environment);
+        let (child, address) = start(command).expect("it says where it listens");
+        Self { address, child, arguments: Vec::new() }
     }
 
     /// The same with that much address space at most.
@@ -117,6 +126,11 @@ impl Process {
 /// Starts it, and waits until it says where it listens. `None` when it ended by itself before.
 fn spawn(mut command: Command, listen: &str, arguments: &[String]) -> Option<(Child, SocketAddr)> {
     command.args(["serve", "--listen", listen]).args(arguments);
+    start(command)
+}
+
+/// The same of a command that is whole.
+fn start(mut command: Command) -> Option<(Child, SocketAddr)> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it can be run");
     let stdout = child.stdout.take().expect("its output is piped");
     let mut lines = BufReader::new(stdout).lines();
