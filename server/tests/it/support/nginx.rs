@@ -50,12 +50,12 @@ impl Folder {
 
     /// With TLS beside it, and a certificate of one's own.
     fn add_tls(&self, listen: SocketAddr, certificate: &Path, key: &Path) {
-        let conf = deployed("inkrelay-tls.conf");
+        let conf = deployed("inkrelay.tls.conf");
         let conf = replace(&conf, "listen 443 ", &format!("listen {listen} "));
         let conf = replace(&conf, "/etc/ssl/certs/inkrelay.pem", &certificate.display().to_string());
         let conf = replace(&conf, "/etc/ssl/private/inkrelay.key", &key.display().to_string());
         let log = self.path().join("log").display().to_string();
-        self.write("conf.d/inkrelay-tls.conf", &replace(&conf, "/var/log/nginx", &log));
+        self.write("conf.d/inkrelay.tls.conf", &replace(&conf, "/var/log/nginx", &log));
     }
 
     fn path(&self) -> &Path {
