@@ -4,7 +4,8 @@
 
 SHELL := /bin/bash
 CARGO ?= cargo
-# Where `make run` listens, and where it keeps draws. LAN=1 listens for the whole network.
+# Where `make run` listens, and where it keeps draws. LAN=1 listens for the whole network,
+# and is open to everyone in it; the relay says so when it starts.
 LISTEN ?= $(if $(LAN),0.0.0.0:8080,127.0.0.1:8080)
 DATA ?= ./inkrelay-data
 
@@ -15,7 +16,7 @@ MODULES := $(WEB)/node_modules/.package-lock.json
 BASELINES := load-generator/baselines
 BASELINE_MODULES := $(patsubst %,$(BASELINES)/%/node_modules/.package-lock.json,node-json socketio)
 # Folders too: their time changes when a file is removed.
-WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app -name node_modules -prune -o -print) $(wildcard $(WEB)/*.json)
+WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app $(WEB)/operators \( -name node_modules -o -name dist \) -prune -o -print) $(wildcard $(WEB)/*.json)
 
 .PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser \
         web-measure browsers debug-relay fuzz fuzz-build conformance audit load measure demo clean \
@@ -27,7 +28,7 @@ help: ## List these commands
 run: web relay ## Build the drawing board and start the relay with it; LAN=1 for iPads in this network
 
 relay: ## Start the relay with its embedded store, and with the board if that was built
-	$(CARGO) run --release --package inkrelay-server --bin inkrelay -- serve --listen $(LISTEN) --data $(DATA)
+	$(CARGO) run --release --package inkrelay-server --bin inkrelay -- serve --listen $(LISTEN) $(if $(LAN),--open) --data $(DATA)
 
 web: $(WEB)/dist/index.html ## Build the drawing board, where its sources are newer
 

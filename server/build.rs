@@ -1,6 +1,6 @@
-//! Embeds the built drawing board: every file of `clients/web/dist`, once as it is and once compressed.
+//! Embeds the built pages, the drawing board and the operators': every file, once as it is and once compressed.
 //!
-//! Without a built board the list is empty and the relay says how to build it, so that the relay needs no node.
+//! Where a page is not built its list is empty and the relay says how to build it, so that the relay needs no node.
 //! Only gzip: browsers accept nothing better over plain http, and whoever adds TLS has a proxy that can do more.
 
 use std::fmt::Write as _;
@@ -14,14 +14,20 @@ use sha2::{Digest, Sha256};
 const TAG_BYTES: usize = 12;
 
 fn main() -> Result<(), Box<dyn error::Error>> {
-    let dist = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../clients/web/dist");
+    println!("cargo::rerun-if-changed=build.rs");
+    let web = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../clients/web");
+    embed(&web.join("dist"), "board")?;
+    embed(&web.join("operators/dist"), "operators")
+}
+
+/// Writes the list of a page's files into `NAME.rs`.
+fn embed(dist: &Path, name: &str) -> Result<(), Box<dyn error::Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     // Cargo runs this again whenever a path that it watches is missing, and builds the relay anew each time. An empty
     // folder is watched instead: a board that appears in it changes its time.
-    if let Err(error) = fs::create_dir_all(&dist) {
+    if let Err(error) = fs::create_dir_all(dist) {
         println!("cargo::warning=cannot make {}: {error}", dist.display());
     }
-    println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", dist.display());
 
     let mut files = Vec::new();
@@ -31,7 +37,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     }
     files.sort();
     let mut list = String::from("&[\n");
-    for (index, (name, path)) in files.iter().enumerate() {
+    for (index, (address, path)) in files.iter().enumerate() {
         let bytes = fs::read(path)?;
         let mut tag = String::new();
         for byte in &Sha256::digest(&bytes)[..TAG_BYTES] {
@@ -40,7 +46,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         let gzip = compressed(&bytes)?;
         // What hardly shrinks, such as pictures, is sent as it is.
         let gzip = if gzip.len() < bytes.len() * 9 / 10 {
-            let path = out.join(format!("board-{index}.gz"));
+            let path = out.join(format!("{name}-{index}.gz"));
             fs::write(&path, gzip)?;
             format!("Some(include_bytes!({path:?}))")
         } else {
@@ -48,11 +54,11 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         };
         writeln!(
             list,
-            "File {{ path: {name:?}, tag: \"W/\\\"{tag}\\\"\", plain: include_bytes!({path:?}), gzip: {gzip} }},"
+            "File {{ path: {address:?}, tag: \"W/\\\"{tag}\\\"\", plain: include_bytes!({path:?}), gzip: {gzip} }},"
         )?;
     }
     list.push(']');
-    fs::write(out.join("board.rs"), list)?;
+    fs::write(out.join(format!("{name}.rs")), list)?;
     Ok(())
 }
 

@@ -129,6 +129,7 @@ impl Server {
         let mut server = Self::default();
         let mut command = Command::new(relay);
         command.args(["serve", "--listen", "127.0.0.1:0", "--unlimited"]);
+        command.env("INKRELAY_OPERATORS_LISTEN", "off");
         match store {
             Store::Memory => drop(command.arg("--memory")),
             Store::Embedded => drop(command.arg("--data").arg(folder.path().join("data"))),

@@ -1,19 +1,57 @@
-//! Settings: flags and their environment twins, checked once at the start.
+//! Settings: one list of them, which flags, the environment and a file set alike.
+//!
+//! The list is [`Config`], as clap reads it. The file's keys, the checks of values, `config show`, the reference in
+//! `docs/CONFIGURATION.md` and what a reload compares all come from it, so that a setting added here needs nothing
+//! else but its name in [`reload::RELOADABLE`] if a reload carries it out. Settings that need each other are looked at
+//! in [`Config::check`]: clap's `requires` knows nothing of the file.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+mod file;
+pub mod reference;
+pub mod reload;
+mod settings;
+mod show;
+mod values;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use inkrelay_protocol::Role;
 use inkrelay_protocol::limits::DrawLimits;
+use ipnet::IpNet;
 
-/// How to serve. Every flag has an environment twin; 0 lifts a limit.
+pub use settings::{Settings, Source, Wrong};
+use values::{bytes, duration, log_filter, network, operators_listen, origin, role};
+
+/// How to serve. Every flag has a twin in the environment and in the file; 0 lifts a limit.
 #[derive(Args, Clone, Debug)]
 pub struct Config {
-    /// Address and port to listen on.
+    /// File with settings, in TOML: the flags' names as keys. Flags and the environment go before it.
+    #[arg(long, env = "INKRELAY_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Address and port to listen on. Any but this machine's own needs --open.
     #[arg(long, env = "INKRELAY_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
+
+    /// Let everyone in who reaches the address: they can read and draw in every room whose name they know.
+    #[arg(long, env = "INKRELAY_OPEN")]
+    pub open: bool,
+
+    /// Address and port for operators: metrics, and a page that shows the relay live. Whoever reaches it may look into
+    /// every room and delete it. `off` for none.
+    #[arg(long, env = "INKRELAY_OPERATORS_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS",
+        value_parser = operators_listen)]
+    pub operators_listen: OperatorsListen,
+
+    /// Name under which the operators' page may be asked for, besides addresses and localhost.
+    #[arg(long, env = "INKRELAY_OPERATORS_HOST", value_name = "NAME", value_delimiter = ',')]
+    pub operators_host: Vec<String>,
+
+    /// How the log is written: for people, or one JSON object a line. INKRELAY_LOG says what of it, such as debug.
+    #[arg(long, env = "INKRELAY_LOG_FORMAT", default_value = "human", value_name = "FORMAT")]
+    pub log_format: LogFormat,
 
     /// Folder of the embedded store, which keeps draws when nothing else is chosen.
     #[arg(long, env = "INKRELAY_DATA", default_value = "./inkrelay-data", value_name = "DIR")]
@@ -36,6 +74,10 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_SECRET", value_name = "TEXT", hide_env_values = true)]
     pub secret: Option<String>,
 
+    /// File with that secret, which then stands in no list of processes.
+    #[arg(long, env = "INKRELAY_SECRET_FILE", value_name = "FILE", conflicts_with = "secret")]
+    pub secret_file: Option<PathBuf>,
+
     /// What people may do in every room: viewer, drawer or moderator.
     #[arg(long, env = "INKRELAY_ROLE", default_value = "drawer", value_name = "ROLE", value_parser = role)]
     pub role: Role,
@@ -43,6 +85,14 @@ pub struct Config {
     /// Origin whose pages may connect besides this server's own, with its scheme, or * for all.
     #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_parser = origin, value_delimiter = ',')]
     pub allow_origin: Vec<String>,
+
+    /// Networks of proxies that are believed whom they speak for, by Forwarded or X-Forwarded-For. They have to set it.
+    #[arg(long, env = "INKRELAY_TRUST_FORWARDED", value_name = "NETWORK", value_parser = network, value_delimiter = ',')]
+    pub trust_forwarded: Vec<IpNet>,
+
+    /// What is logged, from error over warn, info and debug to trace, also by part.
+    #[arg(long, env = "INKRELAY_LOG", default_value = "info", value_name = "FILTER", value_parser = log_filter)]
+    pub log: String,
 
     /// Threads that serve; 0 for one per core.
     #[arg(long, env = "INKRELAY_WORKERS", default_value_t = 0, value_name = "N",
@@ -157,6 +207,30 @@ pub struct Times {
     pub drain_time: Duration,
 }
 
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Where operators are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorsListen {
+    /// Nowhere.
+    Off,
+    /// There.
+    At(SocketAddr),
+}
+
+impl OperatorsListen {
+    /// Where they are served when nothing is set. Another relay on the same machine may have it, which is no reason not
+    /// to serve.
+    pub const DEFAULT: Self = Self::At(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090));
+}
+
 /// When the embedded store syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SyncSetting {
@@ -180,6 +254,43 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether people need a token to get in.
+    pub const fn has_tokens(&self) -> bool {
+        false
+    }
+
+    /// What one value alone does not show to be wrong.
+    ///
+    /// # Errors
+    /// What would be right, in plain words.
+    pub fn check(&self) -> Result<(), String> {
+        let is_alone = self.listen.ip().to_canonical().is_loopback();
+        if !is_alone && !self.open && !self.has_tokens() {
+            return Err(format!(
+                "listen is {}, which others can reach, and nothing says who may come in. With --open (open = true) \
+                 everyone who reaches that address can read and draw in every room whose name they know. Without it \
+                 listen on this machine only: --listen 127.0.0.1:{}",
+                self.listen,
+                self.listen.port()
+            ));
+        }
+        if self.memory && self.redis.is_some() {
+            return Err("memory and redis exclude each other: draws are kept in one place".to_owned());
+        }
+        Ok(())
+    }
+
+    /// With the secret from its file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is empty.
+    fn with_secret_read(mut self) -> Result<Self, String> {
+        if let Some(path) = &self.secret_file {
+            self.secret = Some(read_secret(path).map_err(|why| format!("secret-file: {why}"))?);
+        }
+        Ok(self)
+    }
+
     /// With `--unlimited` carried out.
     #[must_use]
     pub fn effective(mut self) -> Self {
@@ -209,33 +320,19 @@ impl Limits {
     }
 }
 
+/// A secret that a file keeps, without the end of its line.
+///
+/// # Errors
+/// When the file cannot be read, or is empty.
+pub fn read_secret(path: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let secret = text.trim_end_matches(['\r', '\n']);
+    if secret.is_empty() { Err(format!("{} is empty", path.display())) } else { Ok(secret.to_owned()) }
+}
+
 /// A size in memory's own measure.
 pub fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
-fn origin(text: &str) -> Result<String, String> {
-    let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let is_origin = text == "*" || authority.is_some_and(|host| !host.is_empty() && !host.contains('/'));
-    if is_origin {
-        Ok(text.to_owned())
-    } else {
-        Err("write it like https://draw.example, without a path, or *".to_owned())
-    }
-}
-
-fn role(text: &str) -> Result<Role, String> {
-    text.parse().map_err(str::to_owned)
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; write it like 500ms, 5s or 2min"))
-}
-
-fn bytes(text: &str) -> Result<u64, String> {
-    let size: bytesize::ByteSize =
-        text.parse().map_err(|error| format!("{error}; write it like 65536, 64KiB or 1MB"))?;
-    Ok(size.as_u64())
 }
 
 #[cfg(test)]
@@ -253,17 +350,43 @@ mod tests {
     }
 
     #[test]
+    fn operators_are_served_on_loopback_or_nowhere() {
+        assert_eq!(Config::default().operators_listen, OperatorsListen::DEFAULT);
+        assert_eq!(operators_listen("off"), Ok(OperatorsListen::Off));
+        assert!(operators_listen("9090").is_err());
+    }
+
+    #[test]
     fn nothing_lifts_a_limit() {
         let limits = Limits { room_memory: 0, max_message: 0, ..Config::default().limits };
         assert_eq!((limits.tail_bytes(), limits.message_bytes()), (usize::MAX, usize::MAX));
     }
 
     #[test]
-    fn sizes_and_times_are_read_as_people_write_them() {
-        assert_eq!(bytes("64KiB"), Ok(65_536));
-        assert_eq!(bytes("1000"), Ok(1000));
-        assert!(bytes("many").is_err());
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert!(duration("5").is_err());
+    fn other_addresses_than_loopback_need_a_word() {
+        let listening =
+            |listen: &str, open| Config { listen: listen.parse().unwrap(), open, ..Config::default() };
+        for own in ["127.0.0.1:8080", "127.8.9.1:0", "[::1]:8080", "[::ffff:127.0.0.1]:8080"] {
+            assert_eq!(listening(own, false).check(), Ok(()), "{own}");
+        }
+        for others in
+            ["0.0.0.0:8080", "192.168.1.5:8080", "[::]:8080", "[::ffff:10.0.0.1]:8080", "[fe80::1]:80"]
+        {
+            let why = listening(others, false).check().unwrap_err();
+            assert!(why.contains("--open") && why.contains("everyone"), "{others}: {why}");
+            assert_eq!(listening(others, true).check(), Ok(()), "{others}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_read_from_its_file_without_the_end_of_the_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        let read = || Config { secret_file: Some(file.clone()), ..Config::default() }.with_secret_read();
+        assert!(read().unwrap_err().contains("secret"), "there is no file");
+        std::fs::write(&file, "\n").unwrap();
+        assert!(read().unwrap_err().contains("empty"));
+        std::fs::write(&file, "of rain and ink\n").unwrap();
+        assert_eq!(read().unwrap().secret.as_deref(), Some("of rain and ink"));
     }
 }

@@ -12,6 +12,10 @@ pub struct Greeting<'a> {
     pub store: &'a str,
     pub has_board: bool,
     pub is_unlimited: bool,
+    /// Where operators are served.
+    pub operators: Option<SocketAddr>,
+    /// Whether people need a token to get in.
+    pub has_tokens: bool,
     /// Where others reach this machine, the likeliest first. See [`reachable`].
     pub addresses: &'a [IpAddr],
     /// Whether a terminal shows it, which can draw a QR code.
@@ -27,6 +31,9 @@ impl Greeting<'_> {
         }
         if self.is_unlimited {
             text.push_str("  limits of rate and count are lifted: one client can exhaust this server\n");
+        }
+        if let Some(address) = self.operators {
+            let _ = writeln!(text, "  for operators: http://{address}");
         }
         if self.listens_on.ip().is_loopback() {
             if self.has_board {
@@ -61,9 +68,13 @@ impl Greeting<'_> {
                 }
             }
         }
+        text.push_str(if self.has_tokens {
+            "  Only those with a token can get in.\n"
+        } else {
+            "  The relay is open (--open): everyone in this network can read and draw in every room whose name they know.\n"
+        });
         text.push_str(
-            "  Everyone in this network can read and draw in every room whose name they know.\n  \
-             Plain http is not encrypted: others in the network could listen in. Ctrl-C stops the relay.\n",
+            "  Plain http is not encrypted: others in the network could listen in. Ctrl-C stops the relay.\n",
         );
     }
 }
@@ -149,9 +160,11 @@ mod tests {
     fn greeting(listens_on: &str, addresses: &[&str], is_terminal: bool) -> String {
         let addresses = ips(addresses);
         let listens_on = listens_on.parse().unwrap();
-        let (has_board, is_unlimited) = (true, false);
+        let (has_board, is_unlimited, has_tokens) = (true, false, false);
         let store = "draws are kept in memory";
-        Greeting { listens_on, store, has_board, is_unlimited, addresses: &addresses, is_terminal }.text()
+        let (addresses, operators) = (&addresses[..], None);
+        Greeting { listens_on, store, has_board, is_unlimited, has_tokens, operators, addresses, is_terminal }
+            .text()
     }
 
     #[test]
@@ -169,12 +182,15 @@ mod tests {
             text.contains("http://192.168.1.5:8080\n") && text.contains("http://10.0.0.1:8080\n"),
             "{text}"
         );
-        assert!(text.contains("Everyone in this network") && text.contains("not encrypted"), "{text}");
+        assert!(
+            text.contains("(--open): everyone in this network") && text.contains("not encrypted"),
+            "{text}"
+        );
         assert!(text.contains("Ctrl-C") && text.is_ascii(), "{text}");
         assert!(greeting("[::]:80", &["fd00::1"], false).contains("      http://[fd00::1]\n"));
         assert!(greeting("0.0.0.0:80", &[], false).contains("no address that others could reach"));
         let alone = greeting("127.0.0.1:8080", &[], true);
-        assert!(!alone.contains("Everyone in this network") && alone.is_ascii(), "{alone}");
+        assert!(!alone.contains("in this network") && alone.is_ascii(), "{alone}");
     }
 
     #[test]

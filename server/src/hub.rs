@@ -15,7 +15,9 @@ use futures_util::StreamExt;
 use inkrelay_protocol::{ClientId, RoomId};
 use tokio::sync::Notify;
 
-use crate::room::{Node, Room};
+use crate::live::Live;
+use crate::metrics::Metrics;
+use crate::room::{Node, Room, RoomLimits};
 use crate::store::{Store, StoreError, StoreEvent, StoreListener};
 
 /// Rooms that catch up with the store at the same time.
@@ -39,7 +41,7 @@ pub struct HubLimits {
 /// See the module's documentation.
 pub struct Hub {
     node: Arc<Node>,
-    limits: HubLimits,
+    limits: Live<HubLimits>,
     rooms: DashMap<RoomId, Arc<Room>>,
     live: AtomicUsize,
     is_draining: AtomicBool,
@@ -108,7 +110,7 @@ impl Hub {
     /// A hub without rooms, which hears of the store's events from now on.
     pub fn new(node: Arc<Node>, limits: HubLimits) -> Arc<Self> {
         let hub = Arc::new(Self {
-            limits,
+            limits: limits.into(),
             rooms: DashMap::new(),
             live: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
@@ -123,6 +125,17 @@ impl Hub {
     /// The store of all its rooms.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.node.store
+    }
+
+    /// Holds the hub to that from now on, and all its rooms; what is in memory already stays.
+    pub fn hold_to(&self, hub: HubLimits, rooms: RoomLimits) {
+        self.limits.set(hub);
+        self.node.limits.set(rooms);
+    }
+
+    /// What this process counts.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.node.metrics
     }
 
     /// How many rooms are live.
@@ -163,7 +176,8 @@ impl Hub {
             Entry::Occupied(room) => Ok(hold(room.get())),
             Entry::Vacant(_) if self.is_draining.load(Ordering::Acquire) => Err(NoEntry::Draining),
             Entry::Vacant(vacant) => {
-                if self.limits.rooms != 0 && self.live.load(Ordering::Acquire) >= self.limits.rooms {
+                let max = self.limits.get().rooms;
+                if max != 0 && self.live.load(Ordering::Acquire) >= max {
                     return Err(NoEntry::TooManyRooms);
                 }
                 self.live.fetch_add(1, Ordering::AcqRel);
@@ -174,15 +188,17 @@ impl Hub {
         }
     }
 
-    fn live(&self) -> Vec<Arc<Room>> {
+    /// The rooms that are live.
+    pub fn live(&self) -> Vec<Arc<Room>> {
         self.rooms.iter().map(|entry| Arc::clone(entry.value())).collect()
     }
 
     /// Ends what time has ended: participants, idle rooms, and records in memory beyond the budget.
     pub fn sweep(&self, now: Instant) {
         let rooms = self.live();
-        let over_budget = self.limits.tail_bytes != 0 && self.tail_bytes() > self.limits.tail_bytes;
-        let share = self.limits.tail_bytes / rooms.len().max(1);
+        let limits = self.limits.get();
+        let over_budget = limits.tail_bytes != 0 && self.tail_bytes() > limits.tail_bytes;
+        let share = limits.tail_bytes / rooms.len().max(1);
         for room in rooms {
             room.expire_presence(now);
             if over_budget {
@@ -190,7 +206,7 @@ impl Hub {
             }
             let is_over = |room: &Room| {
                 let idle = room.idle_since().map(|since| now.saturating_duration_since(since));
-                idle.is_some_and(|idle| idle >= self.limits.room_idle)
+                idle.is_some_and(|idle| idle >= limits.room_idle)
             };
             if is_over(&room) {
                 // Looked at again under the lock: whoever enters now either holds it, or finds it gone.
@@ -287,7 +303,6 @@ impl StoreListener for Hub {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::RoomLimits;
     use crate::store::MemoryStore;
 
     fn hub(rooms: usize, room_idle: Duration) -> Arc<Hub> {
@@ -300,7 +315,7 @@ mod tests {
             idle_time,
         };
         let store = Arc::new(MemoryStore::new());
-        let node = Node { id: 1, store, limits, tail_bytes: AtomicUsize::new(0) };
+        let node = Node::new(store, limits);
         Hub::new(Arc::new(node), HubLimits { rooms, room_idle, tail_bytes: 0 })
     }
 

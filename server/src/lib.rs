@@ -1,11 +1,14 @@
 //! The relay: [`run`] puts the parts together.
 //!
-//! Dependencies point one way: `transport → session → hub → room → store`, with the protocol under all.
+//! Dependencies point one way: `operators → transport → session → hub → room → store`, with the protocol under all.
 
 pub mod access;
 pub mod config;
 pub mod hub;
+mod live;
 mod lock;
+pub mod metrics;
+pub mod operators;
 pub mod random;
 pub mod rest;
 pub mod room;
@@ -15,7 +18,6 @@ pub mod transport;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -30,7 +32,7 @@ use store::{Store, StoreError};
 /// Rates of clients that have gone are forgotten this often.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Serves on the listener until `shutdown` is ready, then drains: no new rooms, everyone is told to come back
+/// Serves on the listener, and operators on theirs, until `shutdown` is ready, then drains: no new rooms, everyone is told to come back
 /// elsewhere, what was begun is finished and acked, and all of it within the drain time.
 ///
 /// # Errors
@@ -39,29 +41,27 @@ pub async fn run(
     config: Config,
     store: Arc<dyn Store>,
     listener: TcpListener,
+    operators: Option<TcpListener>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
-    let config = config.effective();
-    let limits = &config.limits;
-    let room_limits = RoomLimits {
-        tail_bytes: limits.tail_bytes(),
-        room_bytes: limits.max_room,
-        sessions: limits.max_sessions,
-        flush_time: Duration::from_millis(config.times.flush_ms.into()),
-        idle_time: config.times.idle_time,
-    };
-    let hub_limits = HubLimits {
-        rooms: limits.max_rooms,
-        room_idle: config.times.room_idle,
-        tail_bytes: to_usize(limits.memory_budget),
-    };
-    let node = Node {
-        id: random::u64(),
-        store: Arc::clone(&store),
-        limits: room_limits,
-        tail_bytes: AtomicUsize::new(0),
-    };
-    let hub = Hub::new(Arc::new(node), hub_limits);
+    let (_, configs) = watch::channel(Arc::new(config));
+    run_with_reloads(configs, store, listener, operators, shutdown).await
+}
+
+/// As [`run`], with settings that change: whatever is sent takes effect, as far as [`config::reload::RELOADABLE`] has it.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_with_reloads(
+    mut configs: watch::Receiver<Arc<Config>>,
+    store: Arc<dyn Store>,
+    listener: TcpListener,
+    operators: Option<TcpListener>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), StoreError> {
+    let config = Config::clone(&configs.borrow_and_update()).effective();
+    let node = Node::new(Arc::clone(&store), room_limits(&config));
+    let hub = Hub::new(Arc::new(node), hub_limits(&config));
     let secret = match &config.secret {
         Some(secret) => secret.clone().into_bytes(),
         None => store.secret().await?.to_vec(),
@@ -79,10 +79,22 @@ pub async fn run(
             }
         }
     });
+    let reload = tokio::spawn({
+        let (relay, hub) = (Arc::clone(&relay), Arc::clone(&hub));
+        async move {
+            while configs.changed().await.is_ok() {
+                let config = Config::clone(&configs.borrow_and_update()).effective();
+                hub.hold_to(hub_limits(&config), room_limits(&config));
+                relay.reload(config);
+            }
+        }
+    });
     let server = transport::serve(Arc::clone(&relay), listener);
+    // To the very end: how a server drains is what operators want to see.
+    let operators = operators.map(|listener| tokio::spawn(operators::serve(Arc::clone(&relay), listener)));
     shutdown.await;
     relay.leave();
-    let delay = relay.config.times.drain_delay;
+    let delay = relay.config().times.drain_delay;
     if !delay.is_zero() {
         tracing::info!(?delay, "told to stop: no longer ready, and serving on for load balancers to notice");
         tokio::time::sleep(delay).await;
@@ -90,11 +102,31 @@ pub async fn run(
     tracing::info!("stopping: no new rooms, and everyone is asked to come back later");
     hub.drain();
     drain.send_replace(true);
-    if !server.finish(relay.config.times.drain_time).await {
+    if !server.finish(relay.config().times.drain_time).await {
         tracing::warn!("some connections were cut, since they did not end within the drain time");
     }
     care.abort();
     forget.abort();
+    operators.inspect(tokio::task::JoinHandle::abort);
+    reload.abort();
     store.close().await;
     Ok(())
+}
+
+fn room_limits(config: &Config) -> RoomLimits {
+    RoomLimits {
+        tail_bytes: config.limits.tail_bytes(),
+        room_bytes: config.limits.max_room,
+        sessions: config.limits.max_sessions,
+        flush_time: Duration::from_millis(config.times.flush_ms.into()),
+        idle_time: config.times.idle_time,
+    }
+}
+
+fn hub_limits(config: &Config) -> HubLimits {
+    HubLimits {
+        rooms: config.limits.max_rooms,
+        room_idle: config.times.room_idle,
+        tail_bytes: to_usize(config.limits.memory_budget),
+    }
 }

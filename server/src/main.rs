@@ -1,16 +1,21 @@
 //! The command line: arguments, logging and signals.
 
 mod greeting;
+mod logging;
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use greeting::Greeting;
-use inkrelay_server::config::{Config, SyncSetting};
+use inkrelay_server::config::{Config, LogFormat, OperatorsListen, Settings, SyncSetting, reference};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
-use tracing_subscriber::EnvFilter;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 /// Gives memory back when many have left. What it is set to is in `.cargo/config.toml`.
 #[global_allocator]
@@ -28,21 +33,29 @@ struct Cli {
 enum Command {
     /// Start the relay
     Serve(Box<Config>),
+    /// Look at the settings of `serve` without starting it
+    #[command(subcommand)]
+    Config(ConfigCommand),
     #[command(flatten)]
     Client(inkrelay_client::command::Command),
 }
 
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// Say what is wrong with the settings, if anything is
+    Check(Box<Config>),
+    /// Print what holds, and where it comes from
+    Show(Box<Config>),
+    /// Print the reference of all settings, in Markdown
+    Reference,
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
-    let filter = EnvFilter::try_from_env("INKRELAY_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
-    let result = match cli.command {
-        Command::Serve(config) => serve(*config),
+    // clap says by itself what is wrong with flags. They are read again together with the file that they name.
+    let behind = |words: usize| std::env::args_os().skip(1 + words).collect();
+    let result = match Cli::parse().command {
+        Command::Serve(_) => serve(behind(1)),
+        Command::Config(command) => config(&command, behind(2)),
         Command::Client(command) => client(command),
     };
     match result {
@@ -54,7 +67,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(config: Config) -> Result<(), String> {
+fn config(command: &ConfigCommand, arguments: Vec<OsString>) -> Result<(), String> {
+    let load = || Settings::load(&arguments).map_err(|wrong| wrong.to_string());
+    let text = match command {
+        ConfigCommand::Check(_) => load().map(|_| "The settings are right.\n".to_owned())?,
+        ConfigCommand::Show(_) => load()?.show(),
+        ConfigCommand::Reference => reference::page(),
+    };
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
+}
+
+fn serve(arguments: Vec<OsString>) -> Result<(), String> {
+    let settings = Settings::load(&arguments).map_err(|wrong| wrong.to_string())?;
+    let config = settings.config.clone();
+    let set_filter = logging::start(config.log_format, &config.log);
     // Each connection is an open file, and the usual soft limit of 1,024 is far below what a small machine serves.
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         tracing::warn!(%error, "could not raise the limit of open files");
@@ -74,8 +100,11 @@ fn serve(config: Config) -> Result<(), String> {
             format!("cannot listen on {listen}: {error}; choose another address with --listen")
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let operators = listen_for_operators(&config, address)?;
         let store = open_store(&config).await?;
         let stop = stop_signal().map_err(|error| format!("cannot catch signals: {error}"))?;
+        let hangup =
+            signal(SignalKind::hangup()).map_err(|error| format!("cannot catch signals: {error}"))?;
         let addresses =
             if address.ip().is_loopback() { Vec::new() } else { greeting::reachable(address.ip()) };
         let greeting = Greeting {
@@ -83,17 +112,77 @@ fn serve(config: Config) -> Result<(), String> {
             store: &store.describe(),
             has_board: inkrelay_server::transport::has_board(),
             is_unlimited: config.unlimited,
+            operators: operators.as_ref().and_then(|listener| listener.local_addr().ok()),
+            has_tokens: config.has_tokens(),
             addresses: &addresses,
             is_terminal: std::io::stdout().is_terminal(),
         }
         .text();
         // Whoever started the server may have stopped listening, which is no reason not to serve.
         let _ = std::io::stdout().write_all(greeting.as_bytes());
-        inkrelay_server::run(config, store, listener, stop).await.map_err(|error| error.to_string())
+        let (reloaded, configs) = watch::channel(Arc::new(config));
+        tokio::spawn(reload(hangup, arguments, settings, set_filter, reloaded));
+        let served = inkrelay_server::run_with_reloads(configs, store, listener, operators, stop).await;
+        served.map_err(|error| error.to_string())
     })
 }
 
+/// Reads the settings again at each SIGHUP.
+async fn reload(
+    mut hangup: Signal,
+    arguments: Vec<OsString>,
+    mut settings: Settings,
+    set_filter: impl Fn(&str),
+    reloaded: watch::Sender<Arc<Config>>,
+) {
+    while hangup.recv().await.is_some() {
+        let read = Settings::load(&arguments).and_then(|read| settings.reload(&read));
+        let reload = match read {
+            Ok(reload) => reload,
+            Err(wrong) => {
+                wrong.0.iter().for_each(|why| tracing::error!("nothing is reloaded: {why}"));
+                continue;
+            }
+        };
+        settings = reload.settings;
+        set_filter(&settings.config.log);
+        reload.changed.iter().for_each(|changed| tracing::info!("reloaded {changed}"));
+        reload.waiting.iter().for_each(|waiting| tracing::warn!("this needs a restart: {waiting}"));
+        if reload.changed.is_empty() && reload.waiting.is_empty() {
+            tracing::info!("reloaded: no setting is another");
+        }
+        // Also when no setting is: the files that they name may be.
+        reloaded.send_replace(Arc::new(settings.config.clone()));
+    }
+}
+
+/// Where operators are served. Another relay on this machine may have the usual port, which is said and no more.
+fn listen_for_operators(config: &Config, public: SocketAddr) -> Result<Option<TcpListener>, String> {
+    let OperatorsListen::At(address) = config.operators_listen else { return Ok(None) };
+    match inkrelay_server::operators::listen(address, public) {
+        Ok(listener) => {
+            if !address.ip().is_loopback() {
+                tracing::warn!(
+                    %address,
+                    "the operators' port is open to others: whoever reaches it looks into every room and deletes it, \
+                     without a password"
+                );
+            }
+            Ok(Some(listener))
+        }
+        Err(why) if config.operators_listen == OperatorsListen::DEFAULT => {
+            tracing::warn!("{why}");
+            Ok(None)
+        }
+        Err(why) => Err(why),
+    }
+}
+
 fn client(command: inkrelay_client::command::Command) -> Result<(), String> {
+    let _ = logging::start(
+        LogFormat::Human,
+        &std::env::var("INKRELAY_LOG").unwrap_or_else(|_| "error".to_owned()),
+    );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(inkrelay_client::command::run(command)).map_err(|error| error.to_string())
@@ -118,7 +207,6 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {
 /// Waits for SIGTERM or SIGINT, which are caught from now on: also one that comes right after the greeting, before
 /// anyone waits, ends the server in good order.
 fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {

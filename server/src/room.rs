@@ -15,6 +15,7 @@ pub mod row;
 pub mod tail;
 
 mod beat;
+mod counts;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,10 +25,14 @@ use bytes::Bytes;
 use inkrelay_protocol::{After, ClientId, Position, RoomId, Seq};
 use tokio::sync::{OnceCell, watch};
 
+use crate::live::Live;
 use crate::lock::lock;
+use crate::metrics::Metrics;
+use crate::random;
 use crate::store::{Chunk, Head, ReadLimit, Store, StoreError, identity_of};
 use append::in_time;
 pub use append::{ANSWER_TIME, Answer, NotStored, Reply};
+pub use counts::RoomCounts;
 use cursor::{Cursor, Diverged};
 pub use log::{LogError, LogReader};
 pub use people::Attachment;
@@ -51,9 +56,19 @@ pub struct Node {
     /// Where the logs live.
     pub store: Arc<dyn Store>,
     /// What rooms are held to.
-    pub limits: RoomLimits,
+    pub limits: Live<RoomLimits>,
     /// Bytes of all tails together.
     pub tail_bytes: AtomicUsize,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Node {
+    /// A process with an id of its own, and nothing in memory.
+    pub fn new(store: Arc<dyn Store>, limits: RoomLimits) -> Self {
+        let (id, tail_bytes, metrics) = (random::u64(), AtomicUsize::new(0), Arc::default());
+        Self { id, store, limits: limits.into(), tail_bytes, metrics }
+    }
 }
 
 /// What a room is held to. 0 is no limit.
@@ -94,6 +109,7 @@ pub struct Room {
     catching_up: tokio::sync::Mutex<()>,
     appends: Mutex<append::Appends>,
     people: people::People,
+    counts: RoomCounts,
     /// Whoever holds the room now; it is not evicted meanwhile.
     users: AtomicUsize,
     /// Of these, those who read its log.
@@ -121,7 +137,7 @@ impl Room {
     /// A room that knows nothing of its log yet; see [`Room::load`].
     pub fn new(id: RoomId, node: Arc<Node>) -> Self {
         Self {
-            tail: Mutex::new(Tail::new(Head::EMPTY.position, node.limits.tail_bytes)),
+            tail: Mutex::new(Tail::new(Head::EMPTY.position, node.limits.get().tail_bytes)),
             bytes: AtomicU64::new(0),
             changed: watch::Sender::new(()),
             rows: row::Rows::default(),
@@ -133,6 +149,7 @@ impl Room {
             catching_up: tokio::sync::Mutex::default(),
             appends: Mutex::default(),
             people: people::People::default(),
+            counts: RoomCounts::default(),
             users: AtomicUsize::new(0),
             readers: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
@@ -236,8 +253,9 @@ impl Room {
 
     /// Takes records that follow `before`, from wherever they come first, and tells readers of them.
     pub fn offer(self: &Arc<Self>, before: &Position, records: &[Bytes]) {
+        let came_at = Instant::now();
         if self.take(before, records) {
-            self.records_came(bytes_of(records));
+            self.records_came(bytes_of(records), came_at);
         }
     }
 
@@ -303,7 +321,9 @@ impl Room {
                 Ok(records) => {
                     let same = Position { epoch: head.position.epoch, ..before };
                     tail.rename(same.epoch);
-                    tail.offer(&same, &records);
+                    if tail.offer(&same, &records) == Offer::Taken && self.loaded.initialized() {
+                        self.node.metrics.gaps_healed.inc();
+                    }
                 }
                 Err(Diverged) => {
                     tracing::warn!(room = %self.id, ?before, now = ?head.position, "the log is another one now");
@@ -383,6 +403,7 @@ impl Room {
         match view {
             View::Records(records, position) => {
                 *cursor = Cursor::at(position);
+                self.count_sent(1, records.len(), bytes_of(&records));
                 return Ok(Next::Records { first, records });
             }
             View::UpToDate => return Ok(Next::UpToDate),
@@ -395,7 +416,10 @@ impl Room {
         }
         Ok(match read {
             Ok(records) if records.is_empty() => Next::UpToDate,
-            Ok(records) => Next::Records { first, records },
+            Ok(records) => {
+                self.count_sent(1, records.len(), bytes_of(&records));
+                Next::Records { first, records }
+            }
             Err(Diverged) => Next::Reset,
         })
     }
@@ -423,7 +447,7 @@ impl Room {
 
     /// One more reads its log, unless as many do as may and it does not replace one of them.
     pub(crate) fn start_reading(&self, replaces: bool) -> bool {
-        let max = self.node.limits.sessions;
+        let max = self.node.limits.get().sessions;
         let readers = self.readers.fetch_add(1, Ordering::AcqRel);
         if max != 0 && readers >= max && !replaces {
             self.readers.fetch_sub(1, Ordering::AcqRel);

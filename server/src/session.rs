@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -17,9 +17,11 @@ use inkrelay_protocol::msgpack::Reader;
 use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, SessionLimits};
 use tokio::sync::watch;
 
-use crate::access::{Origins, Tickets};
+use crate::access::{Grant, Origins, Tickets};
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
+use crate::live::Live;
+use crate::lock::lock;
 use crate::random;
 use crate::room::{ANSWER_TIME, NotStored, Room};
 use crate::store::{Batch, StoreError};
@@ -29,23 +31,40 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What every connection of this server shares.
 pub struct Relay {
-    /// The settings, with `--unlimited` carried out.
-    pub config: Config,
     /// The live rooms.
     pub hub: Arc<Hub>,
-    /// Whose pages may connect.
-    pub origins: Origins,
+    config: Live<Arc<Config>>,
+    origins: Live<Arc<Origins>>,
     tickets: Tickets,
-    rates: Option<Rates>,
+    rates: Live<Option<Arc<Rates>>>,
+    reloaded: Mutex<Vec<(&'static str, ReloadHook)>>,
     draining: watch::Receiver<bool>,
     is_leaving: AtomicBool,
     last_at: AtomicU64,
 }
 
+/// Takes the settings after a reload, and the files that they name: for parts that hold something made of them.
+///
+/// An error says why that part stays as it was.
+pub type ReloadHook = Box<dyn Fn(&Config) -> Result<(), String> + Send + Sync>;
+
 struct Rates {
     clients: DefaultKeyedRateLimiter<ClientId>,
     addresses: DefaultKeyedRateLimiter<IpAddr>,
     clock: DefaultClock,
+}
+
+impl Rates {
+    /// `None` when there is no limit.
+    fn new(config: &Config) -> Option<Arc<Self>> {
+        let rate = std::num::NonZeroU32::new(config.limits.max_rate)?;
+        let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(TWO));
+        Some(Arc::new(Self {
+            clients: RateLimiter::dashmap(quota),
+            addresses: RateLimiter::dashmap(quota),
+            clock: DefaultClock::default(),
+        }))
+    }
 }
 
 /// Why something was refused, for whoever asked.
@@ -131,6 +150,16 @@ impl From<NotStored> for Refused {
 }
 
 impl Refused {
+    /// The token has expired or was revoked.
+    pub fn token_ended() -> Self {
+        Self::new(ErrorCode::InvalidToken, "the token is over: a fresh one is needed")
+    }
+
+    /// The fresh token is not made out to whom the session is.
+    pub fn another_subject() -> Self {
+        Self::new(ErrorCode::InvalidToken, "the fresh token is made out to somebody else")
+    }
+
     /// The server is going away.
     pub fn draining() -> Self {
         Self { retry: Some(spread_retry()), ..Self::new(ErrorCode::Draining, "the server is going away") }
@@ -180,26 +209,48 @@ impl Draining {
 impl Relay {
     /// Over a hub, with the secret that signs tickets.
     pub fn new(config: Config, hub: Arc<Hub>, secret: &[u8], draining: watch::Receiver<bool>) -> Self {
-        let rate = std::num::NonZeroU32::new(config.limits.max_rate);
-        let rates = rate.map(|rate| {
-            let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(TWO));
-            Rates {
-                clients: RateLimiter::dashmap(quota),
-                addresses: RateLimiter::dashmap(quota),
-                clock: DefaultClock::default(),
-            }
-        });
-        let (origins, tickets) = (Origins::new(config.allow_origin.clone()), Tickets::new(secret));
         Self {
-            config,
             hub,
-            origins,
-            tickets,
-            rates,
+            origins: Live::new(Arc::new(Origins::new(config.allow_origin.clone()))),
+            tickets: Tickets::new(secret),
+            rates: Live::new(Rates::new(&config)),
+            config: Live::new(Arc::new(config)),
+            reloaded: Mutex::default(),
             draining,
             is_leaving: AtomicBool::new(false),
             last_at: AtomicU64::new(0),
         }
+    }
+
+    /// The settings, with `--unlimited` carried out. A reload replaces them: ask again for what begins anew.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.get()
+    }
+
+    /// Whose pages may connect.
+    pub fn origins(&self) -> Arc<Origins> {
+        self.origins.get()
+    }
+
+    /// Has a part called after each reload.
+    pub fn on_reload(&self, part: &'static str, hook: ReloadHook) {
+        lock(&self.reloaded).push((part, hook));
+    }
+
+    /// Goes on with other settings. Only those that can change while the relay runs are to differ, and `--unlimited`
+    /// is to be carried out.
+    pub fn reload(&self, config: Config) {
+        self.origins.set(Arc::new(Origins::new(config.allow_origin.clone())));
+        // A new rate begins with nothing counted; the same goes on with what is.
+        if config.limits.max_rate != self.config().limits.max_rate {
+            self.rates.set(Rates::new(&config));
+        }
+        for (part, hook) in lock(&self.reloaded).iter() {
+            if let Err(why) = hook(&config) {
+                tracing::error!("{part}: all stays as it was: {why}");
+            }
+        }
+        self.config.set(Arc::new(config));
     }
 
     /// For waiting until the server is told to stop.
@@ -224,10 +275,26 @@ impl Relay {
 
     /// Forgets the rates of those who have not come for a while.
     pub fn forget_old_rates(&self) {
-        if let Some(rates) = &self.rates {
+        if let Some(rates) = self.rates.get() {
             rates.clients.retain_recent();
             rates.addresses.retain_recent();
         }
+    }
+
+    /// Admits whoever carries that token to a room. Every call that reads or writes a room begins here.
+    ///
+    /// # Errors
+    /// [`ErrorCode::InvalidToken`] when a token is needed, or the one given is wrong, expired or of another room.
+    pub fn admit(&self, _room: &RoomId, _token: Option<&str>) -> Result<Grant, Refused> {
+        Ok(Grant::open(self.config().role))
+    }
+
+    /// Whether a grant that was given before still holds.
+    ///
+    /// # Errors
+    /// [`ErrorCode::InvalidToken`] when it is over.
+    pub fn still_admits(&self, grant: &Grant) -> Result<(), Refused> {
+        if grant.has_ended() { Err(Refused::token_ended()) } else { Ok(()) }
     }
 
     /// Who presents that ticket, or a new client when none is presented.
@@ -245,11 +312,6 @@ impl Relay {
         }
     }
 
-    /// What a client may do.
-    pub const fn role(&self) -> Role {
-        self.config.role
-    }
-
     /// Enters a room.
     ///
     /// # Errors
@@ -264,7 +326,8 @@ impl Relay {
     /// # Errors
     /// When the store does not say how far the client's numbering went.
     pub async fn limits(&self, room: &Room, who: &Identified) -> Result<SessionLimits, Refused> {
-        let limits = &self.config.limits;
+        let config = self.config();
+        let limits = &config.limits;
         let last_n = if who.is_resumed { room.last_n(who.client).await? } else { 0 };
         Ok(SessionLimits {
             bytes_per_draw: limits.max_draw,
@@ -280,7 +343,7 @@ impl Relay {
     /// # Errors
     /// When it comes too fast, with the time after which it would not.
     pub fn check_rate(&self, author: ClientId, address: IpAddr) -> Result<(), Refused> {
-        let Some(rates) = &self.rates else { return Ok(()) };
+        let Some(rates) = self.rates.get() else { return Ok(()) };
         let checked = if author.is_anonymous() {
             rates.addresses.check_key(&address)
         } else {
@@ -292,19 +355,20 @@ impl Relay {
         })
     }
 
-    /// Checks `[draw, …]` and makes the batch that the store is given. The draws' bytes are copied here, once, and never
+    /// Checks `[draw, …]`, which somebody of that role sent, and makes the batch that the store is given. The draws' bytes are copied here, once, and never
     /// re-encoded. `n` numbers the first; anonymous draws get numbers of their own.
     ///
     /// # Errors
     /// The first thing that is wrong; nothing of the batch is kept then.
-    pub fn stamp(&self, author: ClientId, n: u64, draws: &[u8]) -> Result<Batch, Refused> {
-        let limits: DrawLimits = self.config.limits.draws();
+    pub fn stamp(&self, role: Role, author: ClientId, n: u64, draws: &[u8]) -> Result<Batch, Refused> {
+        let limits: DrawLimits = self.config().limits.draws();
+        self.hub.metrics().received_bytes.add(draws.len() as u64);
         // Looked at first: a refusal names a number of the batch, which has to be one.
         let count = Reader::new(draws).array().map_or(0, u64::from);
         if n - 1 > SAFE_INTEGER_MAX - count {
             return Err(Refused::malformed("the numbers of the batch pass 2^53 - 1"));
         }
-        let draws = check_batch(draws, &limits, Drawer { client: author, role: self.role() })?;
+        let draws = check_batch(draws, &limits, Drawer { client: author, role })?;
         let at = self.now();
         let bytes: usize = draws.iter().map(|draw| draw.len() + Record::OVERHEAD_BYTES).sum();
         let mut encoded = Vec::with_capacity(bytes);

@@ -207,6 +207,11 @@ pub trait Store: Send + Sync + 'static {
     /// The key under which tickets are signed: made once, then the same for every server on this store.
     async fn secret(&self) -> Result<[u8; 32], StoreError>;
 
+    /// How often a connection to where draws are kept was made anew, since the start.
+    fn reconnects(&self) -> u64 {
+        0
+    }
+
     /// Whether an append would have a chance.
     async fn check(&self) -> Result<(), StoreError>;
 

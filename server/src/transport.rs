@@ -1,10 +1,12 @@
 //! The transports: the only files that know axum. WebSocket, long polling and server-sent events are three thin
 //! faces of a cursor; the drawing board, which people see, is served beside them.
 
+mod address;
 mod board;
 mod draws;
 mod encoding;
 mod events;
+mod headers;
 mod http;
 mod lingering;
 mod listener;
@@ -12,10 +14,15 @@ mod long_poll;
 mod problem;
 mod request;
 mod snapshot;
+mod trace;
 mod websocket;
 
 pub use board::is_built as has_board;
+pub(crate) use board::{accepts_gzip, content_type};
+pub(crate) use http::ready;
 pub use listener::{Server, listen};
+pub(crate) use problem::Problem;
+pub(crate) use snapshot::of as snapshot_of;
 pub use websocket::echo;
 
 use std::sync::Arc;

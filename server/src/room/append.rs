@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use inkrelay_protocol::Position;
 use tokio::runtime::Handle;
@@ -18,6 +18,8 @@ use crate::store::{Batch, Gap, StoreError, Stored, identity_of};
 
 /// Within this time every batch is answered, if only with "unknown".
 pub const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Of an append that takes so long the log tells.
+const SLOW_APPEND: Duration = Duration::from_secs(1);
 /// Records that one append takes together at most.
 const GROUP_RECORDS: usize = 8192;
 /// Bytes that one append takes together at most.
@@ -202,7 +204,7 @@ impl Room {
 
     /// A full room still answers retries of what it has.
     async fn refuse_what_does_not_fit(&self, group: Vec<Waiting>) -> Vec<Waiting> {
-        let max = self.node.limits.room_bytes;
+        let max = self.node.limits.get().room_bytes;
         let group_bytes: u64 = group.iter().map(|waiting| waiting.bytes as u64).sum();
         let mut bytes = self.bytes();
         if max == 0 || bytes + group_bytes <= max {
@@ -229,7 +231,14 @@ impl Room {
     async fn append_group(self: &Arc<Self>, group: Vec<Waiting>) {
         let (batches, replies): (Vec<Batch>, Vec<_>) =
             group.into_iter().map(|waiting| (waiting.batch, waiting.reply)).unzip();
+        let begun = Instant::now();
         let appended = tokio::time::timeout(ANSWER_TIME, self.node.store.append(&self.id, &batches)).await;
+        let took = begun.elapsed();
+        self.node.metrics.append.took(took);
+        if took >= SLOW_APPEND {
+            let (batches, ms) = (batches.len(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+            tracing::warn!(room = %self.id, batches, ms, "an append was slow: the store took long to answer");
+        }
         let appended = match appended {
             Ok(Ok(appended)) => appended,
             Ok(Err(StoreError::Full(reason))) => {
@@ -263,6 +272,9 @@ impl Room {
             // Known batches may stand behind records that this node has not seen.
             self.request_catch_up();
         }
+        if !records.is_empty() {
+            self.count_draws(records.len());
+        }
         if is_new {
             self.promise_beat();
         }
@@ -270,7 +282,7 @@ impl Room {
             reply(outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
         }
         if is_new {
-            self.keep_promise(bytes_of(&records));
+            self.keep_promise(bytes_of(&records), begun);
         }
     }
 }

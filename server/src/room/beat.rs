@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::{Room, STRETCH};
+use super::{Room, RoomLimits, STRETCH};
 use crate::lock::lock;
 
 /// A room is quiet when nothing came for so many flush times. With one drawer and a display of 60 Hz it is.
@@ -27,6 +27,8 @@ pub(super) struct Beat {
 struct State {
     came_at: Option<Instant>,
     waiting_bytes: usize,
+    /// When the first of what waits came.
+    waiting_since: Option<Instant>,
 }
 
 impl Room {
@@ -40,23 +42,24 @@ impl Room {
         self.beat.is_promised.store(true, Ordering::Release);
     }
 
-    /// The tail has that many bytes of new records, as was promised.
-    pub(super) fn keep_promise(self: &Arc<Self>, bytes: usize) {
+    /// The tail has that many bytes of new records, as was promised; their append began then.
+    pub(super) fn keep_promise(self: &Arc<Self>, bytes: usize, came_at: Instant) {
         self.beat.is_promised.store(false, Ordering::Release);
-        self.records_came(bytes);
+        self.records_came(bytes, came_at);
     }
 
-    /// The tail has that many bytes of new records.
-    pub(super) fn records_came(self: &Arc<Self>, bytes: usize) {
-        let flush_time = self.node.limits.flush_time;
+    /// The tail has that many bytes of new records, which came then.
+    pub(super) fn records_came(self: &Arc<Self>, bytes: usize, came_at: Instant) {
+        let RoomLimits { flush_time, tail_bytes, .. } = self.node.limits.get();
         let now = Instant::now();
         {
             let mut state = lock(&self.beat.state);
-            let came_at = state.came_at.replace(now);
+            let earlier = state.came_at.replace(now);
             state.waiting_bytes += bytes;
-            let is_quiet = came_at.is_none_or(|at| now.duration_since(at) >= QUIET * flush_time);
+            state.waiting_since.get_or_insert(came_at);
+            let is_quiet = earlier.is_none_or(|at| now.duration_since(at) >= QUIET * flush_time);
             // What waits has to be in the tail still when it is told.
-            let most = STRETCH.bytes.min(self.node.limits.tail_bytes / 2);
+            let most = STRETCH.bytes.min(tail_bytes / 2);
             let may_wait = !flush_time.is_zero() && state.waiting_bytes < most;
             if may_wait && self.beat.is_scheduled.load(Ordering::Acquire) {
                 return;
@@ -77,8 +80,12 @@ impl Room {
 
     /// Tells readers of all that the tail has.
     pub(super) fn show_records(self: &Arc<Self>) {
-        lock(&self.beat.state).waiting_bytes = 0;
-        self.tell_rows();
+        let since = {
+            let mut state = lock(&self.beat.state);
+            state.waiting_bytes = 0;
+            state.waiting_since.take()
+        };
+        self.tell_rows(since);
         self.changed.send_replace(());
     }
 }

@@ -54,7 +54,11 @@ impl Feed {
     /// # Errors
     /// When the store does not answer.
     pub async fn open(room: &Room, after: After) -> Result<Self, StoreError> {
-        Ok(Self(room.cursor(after).await?.map_or(Place::ToReset, Place::At)))
+        let cursor = room.cursor(after).await?;
+        if cursor.is_some() && after != After::Start {
+            room.metrics().resumes.inc();
+        }
+        Ok(Self(cursor.map_or(Place::ToReset, Place::At)))
     }
 
     /// Behind a record that the log has.
@@ -84,7 +88,10 @@ impl Feed {
                     Next::UpToDate => return Ok(Fed::UpToDate),
                     Next::Reset => self.0 = Place::ToReset,
                 },
-                Place::ToReset => self.0 = Place::Resetting(room.log().await?),
+                Place::ToReset => {
+                    self.0 = Place::Resetting(room.log().await?);
+                    room.metrics().resets.inc();
+                }
                 Place::Resetting(log) => match room.read_log(log, limit).await {
                     Ok(records) => {
                         let (until, more) = (log.until(), !log.is_done());

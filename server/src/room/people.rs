@@ -78,7 +78,7 @@ impl Room {
         let attachment = Attachment::default();
         {
             let mut presence = lock(&self.people.presence);
-            let max = self.node.limits.sessions;
+            let max = self.node.limits.get().sessions;
             if max != 0 && presence.len() >= max && !presence.contains(client) {
                 return None;
             }
@@ -112,7 +112,7 @@ impl Room {
     pub fn polled(self: &Arc<Self>, client: ClientId, profile: Option<Profile>) -> bool {
         {
             let mut presence = lock(&self.people.presence);
-            let max = self.node.limits.sessions;
+            let max = self.node.limits.get().sessions;
             if max != 0 && presence.len() >= max && !presence.contains(client) {
                 return false;
             }
@@ -141,6 +141,11 @@ impl Room {
     /// The moves that readers are to see; see [`Room::pointers_since`].
     pub fn shown_moves(&self) -> u64 {
         self.people.shown_moves.load(Ordering::Acquire)
+    }
+
+    /// How many are here now.
+    pub fn participant_count(&self) -> usize {
+        lock(&self.people.presence).len()
     }
 
     /// Everyone who is here now.
@@ -182,7 +187,7 @@ impl Room {
         let Some((node, gossip)) = Gossip::decode(message).filter(|(node, _)| *node != self.node.id) else {
             return;
         };
-        let until = Instant::now() + self.node.limits.idle_time;
+        let until = Instant::now() + self.node.limits.get().idle_time;
         match gossip {
             Gossip::Here(participants) => lock(&self.people.presence).heard(node, participants, until),
             Gossip::Pointers(pointers) => {
@@ -232,7 +237,7 @@ impl Room {
     }
 
     fn repeat_is_due(&self, told: &Told) -> bool {
-        let interval = self.node.limits.idle_time / (REPEATS + 1);
+        let interval = self.node.limits.get().idle_time / (REPEATS + 1);
         told.list_at.is_none_or(|at| at.elapsed() >= interval)
     }
 

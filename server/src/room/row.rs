@@ -5,11 +5,13 @@
 //! caught up with the others. So nothing is queued for it here either.
 
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 use bytes::Bytes;
 use inkrelay_protocol::{Position, Seq};
 
 use super::Room;
+use super::bytes_of;
 use super::cursor::Cursor;
 use super::feed::Feed;
 use crate::lock::lock;
@@ -137,7 +139,7 @@ impl Room {
         };
         let mut open = lock(&row);
         for _ in 0..JOIN_STEPS {
-            self.advance(&mut open);
+            self.advance(&mut open, None);
             // The start is the same place in every log. Whoever is alone is where the row is.
             let is_start = open.position.seq == Seq::START && position.seq == Seq::START;
             if open.occupants.is_empty() || open.position == position || is_start {
@@ -146,13 +148,14 @@ impl Room {
                 }
                 let occupant = Arc::new(Occupant { subscriber, left_at: OnceLock::new() });
                 open.occupants.push(Arc::clone(&occupant));
-                self.advance(&mut open);
+                self.advance(&mut open, None);
                 drop(open);
                 return Some(Seat { row, occupant });
             }
             let Following::Stretch(stretch) = self.following(&position) else { return None };
             let delivery = subscriber.deliver(&stretch);
             if delivery != Delivery::Refused {
+                self.count_sent(1, stretch.records.len(), bytes_of(&stretch.records));
                 position = stretch.after;
                 *feed = Feed::at(Cursor::at(position));
             }
@@ -163,27 +166,28 @@ impl Room {
         None
     }
 
-    /// Tells all rows what they lack.
-    pub(super) fn tell_rows(self: &Arc<Self>) {
+    /// Tells all rows what they lack; the first of it came then.
+    pub(super) fn tell_rows(self: &Arc<Self>, since: Option<Instant>) {
         let rows = lock(&self.rows.0).clone();
         let mut rows = rows.into_iter();
         let at_once: Vec<_> = rows.by_ref().take(ROWS_AT_ONCE).collect();
         for row in rows {
             let room = Arc::clone(self);
-            tokio::spawn(async move { room.advance(&mut lock(&row)) });
+            tokio::spawn(async move { room.advance(&mut lock(&row), since) });
         }
         for row in at_once {
-            self.advance(&mut lock(&row));
+            self.advance(&mut lock(&row), since);
         }
     }
 
-    fn advance(&self, row: &mut Row) {
+    fn advance(&self, row: &mut Row, since: Option<Instant>) {
         let mut is_told = false;
         while !row.occupants.is_empty() {
             match self.following(&row.position) {
                 Following::Stretch(stretch) => {
                     is_told = true;
                     let before = row.position;
+                    let mut readers = row.occupants.len();
                     row.occupants.retain(|occupant| match occupant.subscriber.deliver(&stretch) {
                         Delivery::Taken => true,
                         Delivery::TakenAsLast => {
@@ -191,11 +195,16 @@ impl Room {
                             false
                         }
                         Delivery::Refused => {
+                            readers -= 1;
                             occupant.leave(before);
                             false
                         }
                     });
                     row.position = stretch.after;
+                    self.count_sent(readers, stretch.records.len(), bytes_of(&stretch.records));
+                    if let Some(since) = since.filter(|_| readers > 0) {
+                        self.count_delivery(since.elapsed());
+                    }
                 }
                 Following::UpToDate => {
                     if !is_told {
@@ -274,8 +283,7 @@ mod tests {
             flush_time,
             idle_time: Duration::from_secs(40),
         };
-        let node =
-            Node { id: 1, store: Arc::new(MemoryStore::new()), limits, tail_bytes: AtomicUsize::new(0) };
+        let node = Node::new(Arc::new(MemoryStore::new()), limits);
         let room = Arc::new(Room::new("a".parse().unwrap(), Arc::new(node)));
         room.load().await.unwrap();
         room

@@ -268,6 +268,11 @@ impl Store for RedisStore {
         Ok(*self.secret.get_or_init(|| kept))
     }
 
+    fn reconnects(&self) -> u64 {
+        // The first connection of each is none made anew.
+        self.link.connects().saturating_sub(1) + self.subscriber.connects().saturating_sub(1)
+    }
+
     async fn check(&self) -> Result<(), StoreError> {
         if !self.subscriber.is_subscribed() {
             return Err(StoreError::Unavailable("there is no subscription".to_owned()));

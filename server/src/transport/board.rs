@@ -22,6 +22,8 @@ struct File {
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/board.rs"));
 
 const PAGE: &str = "/index.html";
+const WORKER: &str = "/service-worker.js";
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 /// The bundler puts a hash of the content into these files' names.
 const HASHED: &str = "/assets/";
 /// Characters of a host that are let into a header; a name has 253 at most, and a port six.
@@ -79,14 +81,16 @@ fn answer(file: Option<&'static File>, asked: &HeaderMap) -> Response {
     let is_hashed = file.path.starts_with(HASHED);
     // A page from yesterday names scripts that are gone, so that it is asked for each time.
     set(header::CACHE_CONTROL, if is_hashed { "public, max-age=31536000, immutable" } else { "no-cache" });
-    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    // Who knows a room's name can draw in it: the name stays here when a link leads elsewhere.
-    set(header::REFERRER_POLICY, "no-referrer");
     let gzip = file.gzip.filter(|_| accepts_gzip(asked));
     if gzip.is_some() {
         set(header::CONTENT_ENCODING, "gzip");
     }
     if file.path.ends_with(".html") {
+        // Pages that link here, or that are opened from here, get no hold of this one.
+        headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    }
+    // A worker has the policy of its own file. Other files load nothing, and keep the one that all data has.
+    if file.path.ends_with(".html") || file.path == WORKER {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy(asked));
     }
     if knows(asked, file.tag) {
@@ -96,7 +100,7 @@ fn answer(file: Option<&'static File>, asked: &HeaderMap) -> Response {
     (headers, Body::from(gzip.unwrap_or(file.plain))).into_response()
 }
 
-fn content_type(path: &str) -> &'static str {
+pub(crate) fn content_type(path: &str) -> &'static str {
     match path.rsplit('.').next().unwrap_or_default() {
         "html" => "text/html; charset=utf-8",
         "js" | "mjs" => "text/javascript; charset=utf-8",
@@ -125,14 +129,15 @@ fn policy(asked: &HeaderMap) -> HeaderValue {
     let host = asked.get(header::HOST).and_then(|host| host.to_str().ok()).filter(is_plain);
     let sockets = host.map(|host| format!(" ws://{host} wss://{host}")).unwrap_or_default();
     let policy = format!(
-        "default-src 'self'; connect-src 'self'{sockets}; img-src 'self' blob: data:; object-src 'none'; \
-         base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
+         connect-src 'self'{sockets}; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
     );
     HeaderValue::try_from(policy).expect("a host of letters, digits and four signs")
 }
 
 /// Whether `Accept-Encoding` (RFC 9110, section 12.5.3) names gzip with a weight other than 0.
-fn accepts_gzip(asked: &HeaderMap) -> bool {
+pub(crate) fn accepts_gzip(asked: &HeaderMap) -> bool {
     let values = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
@@ -157,6 +162,7 @@ mod tests {
     static BUILT: &[File] = &[
         File { path: "/index.html", tag: "W/\"1\"", plain: b"<!doctype html>", gzip: Some(b"zipped") },
         File { path: "/assets/a-0f.js", tag: "W/\"2\"", plain: b"0", gzip: None },
+        File { path: "/service-worker.js", tag: "W/\"4\"", plain: b"0", gzip: None },
         File { path: "/manifest.webmanifest", tag: "W/\"3\"", plain: b"{}", gzip: None },
     ];
 
@@ -190,8 +196,7 @@ mod tests {
             assert_eq!((page.status, &*page.body), (status, "<!doctype html>"), "{path}");
             assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
             assert_eq!(page.header("cache-control"), "no-cache");
-            assert_eq!(page.header("referrer-policy"), "no-referrer");
-            assert_eq!(page.header("x-content-type-options"), "nosniff");
+            assert_eq!(page.header("cross-origin-opener-policy"), "same-origin");
         }
         for path in ["/b", "/b/", "/b/a/b", "/assets/", "/assets/none.js"] {
             assert_eq!(ask(BUILT, Method::GET, path, &[]).await.status, 404, "{path}");
@@ -204,6 +209,8 @@ mod tests {
         assert_eq!(script.header("cache-control"), "public, max-age=31536000, immutable");
         assert_eq!(script.header("content-type"), "text/javascript; charset=utf-8");
         assert_eq!(script.header("content-security-policy"), "");
+        let worker = ask(BUILT, Method::GET, "/service-worker.js", &[]).await;
+        assert!(worker.header("content-security-policy").contains("connect-src 'self'"));
         let manifest = ask(BUILT, Method::GET, "/manifest.webmanifest", &[]).await;
         assert_eq!(manifest.header("cache-control"), "no-cache");
         assert_eq!(manifest.header("content-type"), "application/manifest+json");
@@ -244,7 +251,10 @@ mod tests {
             let page = ask(BUILT, Method::GET, "/b/hello", &[("host", host)]).await;
             let policy = page.header("content-security-policy");
             let sockets = format!("connect-src 'self' ws://{host} wss://{host};");
-            assert!(policy.contains(&sockets) && policy.contains("default-src 'self';"), "{policy}");
+            assert!(
+                policy.contains(&sockets) && policy.contains("default-src 'none'; script-src 'self';"),
+                "{policy}"
+            );
         }
         for host in ["[::1]:8080", "a b", "a;script-src *", "", &"x".repeat(HOST_CHARS + 1)] {
             let page = ask(BUILT, Method::GET, "/", &[("host", host)]).await;

@@ -14,13 +14,13 @@ use super::encoding::Encoding;
 use super::position_array;
 use super::problem::Problem;
 use super::request::PeerAddress;
-use super::request::{N, RoomName, Shared, body, ticket};
+use super::request::{Admitted, N, Shared, body, ticket};
 use crate::session::{Refused, in_time};
 
 /// Stores a batch and answers where it stands.
 pub async fn post(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    Admitted { room, grant }: Admitted,
     Extension(PeerAddress(address)): Extension<PeerAddress>,
     headers: HeaderMap,
     request_body: Body,
@@ -39,6 +39,8 @@ pub async fn post(
     };
     relay.check_rate(author, address)?;
     let sent = body(&relay, &headers, request_body).await?;
+    // The body may have been long in coming.
+    relay.still_admits(&grant)?;
     let draws = match encoding {
         Encoding::MessagePack => sent,
         Encoding::Json => Bytes::from(
@@ -48,7 +50,7 @@ pub async fn post(
     };
     let (stored, head) = in_time(async {
         let handle = relay.enter(&room).await?;
-        handle.append_and_wait(relay.stamp(author, n, &draws)?).await.map_err(Refused::from)
+        handle.append_and_wait(relay.stamp(grant.role, author, n, &draws)?).await.map_err(Refused::from)
     })
     .await?;
     Ok(Json(json!({

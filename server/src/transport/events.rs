@@ -17,8 +17,10 @@ use tokio::sync::watch;
 use super::MESSAGE;
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{RoomName, Shared, after, crowded, ticket};
+use super::request::{Admitted, Shared, after, crowded, ticket};
+use crate::access::Grant;
 use crate::hub::ReaderHandle;
+use crate::metrics::{InSession, Transport};
 use crate::room::feed::{Fed, Feed};
 use crate::session::{Draining, Relay, spread_retry};
 use crate::store::identity_of;
@@ -32,7 +34,7 @@ const STORE_RETRY: Duration = Duration::from_millis(500);
 /// Streams a room's records.
 pub async fn stream(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    Admitted { room, grant }: Admitted,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -51,8 +53,18 @@ pub async fn stream(
     }
     let feed = Feed::open(&reading, after).await?;
     let (changes, draining) = (reading.changes(), relay.draining());
-    let state =
-        Events { relay, reading, client, feed, changes, draining, ready: VecDeque::from([greeting()]) };
+    let counted = reading.metrics().session(Transport::Events);
+    let state = Events {
+        relay,
+        grant,
+        reading,
+        client,
+        feed,
+        changes,
+        draining,
+        _counted: counted,
+        ready: VecDeque::from([greeting()]),
+    };
     let body = Body::from_stream(futures_util::stream::unfold(state, |mut state| async {
         let chunk = state.next().await?;
         Some((Ok::<_, Infallible>(chunk), state))
@@ -74,12 +86,14 @@ fn greeting() -> Bytes {
 
 struct Events {
     relay: Arc<Relay>,
+    grant: Grant,
     reading: ReaderHandle,
     /// Whoever sent a ticket along is present as long as the stream lasts.
     client: Option<ClientId>,
     feed: Feed,
     changes: watch::Receiver<()>,
     draining: Draining,
+    _counted: InSession,
     ready: VecDeque<Bytes>,
 }
 
@@ -90,7 +104,7 @@ impl Events {
             if let Some(ready) = self.ready.pop_front() {
                 return Some(ready);
             }
-            if self.draining.has_begun() {
+            if self.draining.has_begun() || self.grant.has_ended() {
                 return None;
             }
             if let Err(error) = self.step().await {
@@ -111,10 +125,11 @@ impl Events {
                 if let Some(client) = self.client {
                     self.reading.polled(client, None);
                 }
-                let quiet = tokio::time::sleep(self.relay.config.times.heartbeat);
+                let quiet = tokio::time::sleep(self.relay.config().times.heartbeat);
                 tokio::select! {
                     _ = self.changes.changed() => {}
                     () = self.draining.begun() => {}
+                    () = self.grant.ended() => {}
                     () = quiet => self.ready.push_back(Bytes::from_static(COMMENT)),
                 }
             }

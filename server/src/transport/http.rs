@@ -17,7 +17,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{HEAD, N, POSITION, RoomName, Shared, TICKET, body, crowded, ticket};
+use super::request::{Admitted, Door, HEAD, N, POSITION, Shared, TICKET, body, crowded, ticket};
 use super::{board, draws, events, long_poll, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
 
@@ -50,7 +50,9 @@ pub fn router(relay: Arc<Relay>) -> Router {
 fn cors(relay: &Arc<Relay>) -> CorsLayer {
     let listed = {
         let relay = Arc::clone(relay);
-        move |origin: &HeaderValue, _: &Parts| origin.to_str().is_ok_and(|origin| relay.origins.lists(origin))
+        move |origin: &HeaderValue, _: &Parts| {
+            origin.to_str().is_ok_and(|origin| relay.origins().lists(origin))
+        }
     };
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(listed))
@@ -60,7 +62,11 @@ fn cors(relay: &Arc<Relay>) -> CorsLayer {
         .max_age(CORS_MAX_AGE)
 }
 
-async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
+/// Whether this server takes draws.
+///
+/// # Errors
+/// Why not.
+pub async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
     if relay.is_leaving() {
         return Err(Refused::draining().into());
     }
@@ -71,7 +77,7 @@ async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
     }
 }
 
-async fn room_info(State(relay): Shared, RoomName(room): RoomName) -> Result<Json<Value>, Problem> {
+async fn room_info(State(relay): Shared, Admitted { room, .. }: Admitted) -> Result<Json<Value>, Problem> {
     let handle = relay.enter(&room).await?;
     let participants: Vec<_> = handle
         .participants()
@@ -92,14 +98,15 @@ async fn room_info(State(relay): Shared, RoomName(room): RoomName) -> Result<Jso
 
 async fn open_session(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    door: Door,
     headers: HeaderMap,
     request_body: Body,
 ) -> Result<Response, Problem> {
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }
-    let profile = requested_profile(&headers, &body(&relay, &headers, request_body).await?)?;
+    let asked = Asked::read(&headers, &body(&relay, &headers, request_body).await?)?;
+    let Admitted { room, grant } = door.open(&relay, asked.token.as_deref())?;
     let who = relay.identify(&room, ticket(&headers)?)?;
     let (handle, limits) = in_time(async {
         let handle = relay.enter(&room).await?;
@@ -107,45 +114,56 @@ async fn open_session(
         Ok::<_, Refused>((handle, limits))
     })
     .await?;
-    if !handle.polled(who.client, profile) {
+    if !handle.polled(who.client, asked.profile) {
         return Err(crowded());
     }
     let answer = Json(json!({
         "client": who.client.get(),
         "ticket": who.ticket,
         "position": position_array(&handle.head()),
-        "role": relay.role().number(),
+        "role": grant.role.number(),
         "limits": limits.to_array(),
     }));
     Ok(([(header::CACHE_CONTROL, "no-store")], answer).into_response())
 }
 
-/// Reads `{token?, profile?}`; an empty body asks for nothing.
-fn requested_profile(headers: &HeaderMap, body: &[u8]) -> Result<Option<Profile>, Problem> {
-    const WRONG: &str = "the body is {\"token\": text, \"profile\": [name, rgba]}, each optional";
-    if body.is_empty() {
-        return Ok(None);
-    }
-    if Encoding::of_body(headers) != Some(Encoding::Json) {
-        return Err(Problem::new(
-            ErrorCode::UnsupportedMediaType,
-            "the body is JSON: send content-type application/json",
-        ));
-    }
-    let wrong = || Problem::new(ErrorCode::Malformed, WRONG);
-    let asked: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
-    let asked = asked.as_object().ok_or_else(wrong)?;
-    if asked.get("token").is_some_and(|token| !token.is_string() && !token.is_null()) {
-        return Err(wrong());
-    }
-    match asked.get("profile") {
-        None | Some(Value::Null) => Ok(None),
-        Some(profile) => {
-            let name = profile.get(0).and_then(Value::as_str).ok_or_else(wrong)?;
-            let rgba = profile.get(1).and_then(Value::as_u64).ok_or_else(wrong)?;
-            let rgba = u32::try_from(rgba).map_err(|_| wrong())?;
-            let profile = Profile::new(name.to_owned(), rgba);
-            profile.map(Some).map_err(|error| Problem::new(ErrorCode::Malformed, error.to_string()))
+/// What the body of a session call asks for.
+#[derive(Default)]
+struct Asked {
+    token: Option<String>,
+    profile: Option<Profile>,
+}
+
+impl Asked {
+    /// Reads `{token?, profile?}`; an empty body asks for nothing.
+    fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
+        const WRONG: &str = "the body is {\"token\": text, \"profile\": [name, rgba]}, each optional";
+        if body.is_empty() {
+            return Ok(Self::default());
         }
+        if Encoding::of_body(headers) != Some(Encoding::Json) {
+            return Err(Problem::new(
+                ErrorCode::UnsupportedMediaType,
+                "the body is JSON: send content-type application/json",
+            ));
+        }
+        let wrong = || Problem::new(ErrorCode::Malformed, WRONG);
+        let asked: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
+        let asked = asked.as_object().ok_or_else(wrong)?;
+        let token = match asked.get("token") {
+            None | Some(Value::Null) => None,
+            Some(token) => Some(token.as_str().ok_or_else(wrong)?.to_owned()),
+        };
+        let profile = match asked.get("profile") {
+            None | Some(Value::Null) => None,
+            Some(profile) => {
+                let name = profile.get(0).and_then(Value::as_str).ok_or_else(wrong)?;
+                let rgba = profile.get(1).and_then(Value::as_u64).ok_or_else(wrong)?;
+                let rgba = u32::try_from(rgba).map_err(|_| wrong())?;
+                let profile = Profile::new(name.to_owned(), rgba);
+                Some(profile.map_err(|error| Problem::new(ErrorCode::Malformed, error.to_string()))?)
+            }
+        };
+        Ok(Self { token, profile })
     }
 }

@@ -9,24 +9,30 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::response::IntoResponse;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use http::{HeaderValue, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use inkrelay_protocol::ErrorCode;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch};
 use tower::ServiceExt;
+use tracing::Instrument;
 
+use super::address::{introduce, is_within};
+use super::headers::secure;
 use super::lingering::{Farewells, Lingering};
-use super::request::PeerAddress;
+use super::trace::{REQUEST_ID, RequestIds};
 use crate::lock::lock;
+use crate::metrics::Metrics;
 use crate::session::Relay;
 
 /// Bytes of a request's header at most.
@@ -51,7 +57,7 @@ const TURNED_AWAY: usize = 256;
 const WRITE_GRACE: Duration = Duration::from_secs(10);
 
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-    content-type: application/problem+json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 175\r\n\r\n\
+    content-type: application/problem+json\r\nx-content-type-options: nosniff\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 175\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"too_many_connections\",\
     \"detail\":\"this address has as many connections as it may\",\"retry_ms\":1000}      ";
 
@@ -80,6 +86,8 @@ struct Connections {
     one_closed: Notify,
     /// Told to those that are still open when the drain time is over.
     cut: watch::Sender<bool>,
+    metrics: Arc<Metrics>,
+    request_ids: RequestIds,
 }
 
 /// One of the open connections, as long as it lives.
@@ -97,6 +105,7 @@ impl Connections {
         }
         *count += 1;
         self.open.fetch_add(1, Ordering::AcqRel);
+        self.metrics.connections.inc();
         Some(Counted { connections: Arc::clone(self), address })
     }
 }
@@ -118,6 +127,7 @@ impl Drop for Counted {
             }
         }
         self.connections.open.fetch_sub(1, Ordering::AcqRel);
+        self.connections.metrics.connections.dec();
         self.connections.one_closed.notify_waiters();
     }
 }
@@ -130,6 +140,8 @@ impl Server {
             by_address: DashMap::new(),
             one_closed: Notify::new(),
             cut: watch::Sender::new(false),
+            metrics: Arc::clone(relay.hub.metrics()),
+            request_ids: RequestIds::default(),
         });
         let accepting = tokio::spawn(accept(relay, app, listener, Arc::clone(&connections)));
         Self { connections, accepting }
@@ -165,12 +177,17 @@ async fn accept(relay: Arc<Relay>, app: axum::Router, listener: TcpListener, con
             Ok((stream, address)) => {
                 is_failing = false;
                 let address = canonical(address);
-                match connections.count(address, relay.config.limits.max_connections) {
+                let config = relay.config();
+                // A trusted proxy has as many as its clients need; these are counted themselves.
+                let is_proxy = is_within(&config.trust_forwarded, address);
+                let max = if is_proxy { 0 } else { config.limits.max_connections };
+                match connections.count(address, max) {
                     Some(counted) => {
                         let farewells = farewells.clone();
                         tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, farewells, counted));
                     }
                     None => {
+                        connections.metrics.refuse(ErrorCode::TooManyConnections);
                         if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
                             let farewells = farewells.clone();
                             tokio::spawn(async move {
@@ -236,29 +253,54 @@ async fn serve(
         // The client is gone already.
         return tracing::debug!(%error, "could not set up a connection");
     }
-    let times = &relay.config.times;
+    let config = relay.config();
+    let times = &config.times;
     let io = TokioIo::new(Lingering::new(stream, times.stall_time + WRITE_GRACE, farewells));
 
     let address = counted.address;
-    let mut cut = counted.connections.cut.subscribe();
+    let connections = Arc::clone(&counted.connections);
+    let mut cut = connections.cut.subscribe();
     let counted = Arc::new(std::sync::Mutex::new(Some(counted)));
     let has_request = Arc::new(AtomicBool::new(false));
     let service = {
         let (has_request, counted) = (Arc::clone(&has_request), Arc::clone(&counted));
-        let relay = Arc::clone(&relay);
+        let (relay, config) = (Arc::clone(&relay), Arc::clone(&config));
+        let connections = Arc::clone(&connections);
         service_fn(move |mut request: Request<Incoming>| {
             has_request.store(true, Ordering::Relaxed);
             let relay = Arc::clone(&relay);
-            request.extensions_mut().insert(PeerAddress(address));
+            let id =
+                connections.request_ids.id(request.headers(), is_within(&config.trust_forwarded, address));
+            let span = tracing::error_span!("request", %id);
+            let introduced = introduce(&mut request, address, &config.trust_forwarded);
+            request.extensions_mut().insert(id.clone());
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();
-            async move {
-                let mut response = app.oneshot(request.map(Body::new)).await?;
-                if relay.is_draining() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
-                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            // Whoever asks for such lines gets one for each request: never with the query, which may hold secrets.
+            let asked = tracing::enabled!(tracing::Level::DEBUG)
+                .then(|| (request.method().clone(), request.uri().path().to_owned(), Instant::now()));
+            let answer = async move {
+                let mut response = match introduced {
+                    Ok(()) => app.oneshot(request.map(Body::new)).await?,
+                    Err(problem) => problem.into_response(),
+                };
+                if let Some(code) = response.extensions().get::<ErrorCode>() {
+                    relay.hub.metrics().refuse(*code);
                 }
+                if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    secure(response.headers_mut(), false);
+                    if relay.is_draining() {
+                        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    }
+                }
+                if let Some((method, path, begun)) = asked {
+                    let (status, took) = (response.status().as_u16(), begun.elapsed());
+                    tracing::debug!(%method, path, status, ?took, "answered");
+                }
+                response.headers_mut().insert(REQUEST_ID, id.header());
                 Ok::<_, Infallible>(response)
-            }
+            };
+            answer.instrument(span)
         })
     };
     let connection = hyper::server::conn::http1::Builder::new()
@@ -305,6 +347,19 @@ async fn serve(
 pub struct ConnectionCount(Arc<std::sync::Mutex<Option<Counted>>>);
 
 impl ConnectionCount {
+    /// Counts the connection for that address from now on: the one of whom a proxy speaks for. Returns whether it has not as
+    /// many already as it may.
+    pub fn move_to(&self, address: IpAddr, max: usize) -> bool {
+        let mut counted = lock(&self.0);
+        let Some(current) = counted.as_ref().filter(|current| current.address != address) else {
+            return true;
+        };
+        let moved = current.connections.count(address, max);
+        let is_moved = moved.is_some();
+        *counted = moved.or_else(|| counted.take());
+        is_moved
+    }
+
     /// Takes the count over: the connection counts until what is returned is dropped.
     pub fn take(&self) -> Option<Counted> {
         lock(&self.0).take()

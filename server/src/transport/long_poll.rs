@@ -13,10 +13,11 @@ use tokio::time::Instant;
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{HEAD, POSITION, RoomName, Shared, after, crowded, ticket};
+use super::request::{Admitted, HEAD, POSITION, Shared, after, crowded, ticket};
+use crate::metrics::Transport;
 use crate::room::Next;
 use crate::room::cursor::Cursor;
-use crate::session::in_time;
+use crate::session::{Refused, in_time};
 use crate::store::ReadLimit;
 
 /// Bytes of one answer at most, unless a single record is longer.
@@ -32,7 +33,7 @@ struct Asked {
 /// Answers a poll.
 pub async fn poll(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    Admitted { room, grant }: Admitted,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -49,6 +50,7 @@ pub async fn poll(
         Ok((reading, cursor))
     })
     .await?;
+    let _counted = reading.metrics().session(Transport::LongPoll);
     let mut draining = relay.draining();
     let mut changes = reading.changes();
     let until = Instant::now() + asked.wait;
@@ -64,6 +66,7 @@ pub async fn poll(
             changed = changes.changed() => changed.is_err(),
             () = tokio::time::sleep_until(until) => true,
             () = draining.begun() => true,
+            () = grant.ended() => return Err(Refused::token_ended().into()),
         };
         if is_over {
             break Vec::new();

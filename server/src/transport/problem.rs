@@ -66,6 +66,8 @@ impl IntoResponse for Problem {
             }
         }
         let mut response = (status, Json(body)).into_response();
+        // For whoever counts what was refused.
+        response.extensions_mut().insert(code);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

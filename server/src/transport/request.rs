@@ -1,5 +1,6 @@
 //! What a request carries, read alike for all addresses.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -11,8 +12,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use inkrelay_protocol::position::InvalidPosition;
 use inkrelay_protocol::{After, ErrorCode, RoomId};
 
+use super::address::CameByTls;
 use super::problem::Problem;
-use crate::session::Relay;
+use crate::access::Grant;
+use crate::session::{Refused, Relay};
 
 /// What the state of every handler is.
 pub type Shared = State<Arc<Relay>>;
@@ -26,29 +29,103 @@ pub const POSITION: HeaderName = HeaderName::from_static("inkrelay-position");
 /// The header with the newest sequence number.
 pub const HEAD: HeaderName = HeaderName::from_static("inkrelay-head");
 
-/// The address at the other end of a connection; in each request's extensions.
+/// The address of whoever asks, also behind a trusted proxy; in each request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub IpAddr);
 
-/// The room that an address names, for all but pages of foreign origins: these are kept from doing anything, where
-/// CORS alone would only keep them from reading.
-pub struct RoomName(pub RoomId);
+/// A room with whoever was admitted to it. There is no other way to the room that an address names, so that no call
+/// forgets to ask whether its caller may be there.
+pub struct Admitted {
+    /// Which room.
+    pub room: RoomId,
+    /// What its caller may do there.
+    pub grant: Grant,
+}
 
-impl FromRequestParts<Arc<Relay>> for RoomName {
+impl FromRequestParts<Arc<Relay>> for Admitted {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, relay: &Arc<Relay>) -> Result<Self, Problem> {
-        let text = |name| parts.headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
-        if !relay.origins.admit(text(header::ORIGIN), text(header::HOST)) {
-            return Err(Problem::new(ErrorCode::OriginRefused, "pages of this origin may not connect here"));
-        }
+        Ok(Door::from_request_parts(parts, relay).await?.open(relay, None)?)
+    }
+}
+
+/// The door of the room that an address names, and the token that the request's header carries: for calls whose token
+/// may also come later.
+///
+/// It is there for all but pages of foreign origins: these are kept from doing anything, where CORS alone would only
+/// keep them from reading.
+pub struct Door {
+    room: RoomId,
+    token: Option<String>,
+}
+
+impl Door {
+    /// Admits whoever carries that token, or else the header's.
+    ///
+    /// # Errors
+    /// As [`Relay::admit`].
+    pub fn open(self, relay: &Relay, token: Option<&str>) -> Result<Admitted, Refused> {
+        let grant = relay.admit(&self.room, token.or(self.token.as_deref()))?;
+        Ok(Admitted { room: self.room, grant })
+    }
+
+    /// With a token that was carried elsewhere, where the header has none.
+    pub fn with_token(self, token: Option<String>) -> Self {
+        Self { token: self.token.or(token), ..self }
+    }
+}
+
+impl fmt::Display for Door {
+    /// The room's name, for the log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.room.fmt(f)
+    }
+}
+
+/// The token of `Authorization: Bearer TOKEN` (RFC 6750, section 2.1). What is there and is none stands for a token
+/// that nobody signed: it is refused where tokens are asked for, and ignored where they are not.
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?;
+    let is_alone = values.next().is_none();
+    let read = || {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        let is_bearer = scheme.eq_ignore_ascii_case("bearer") && is_alone;
+        is_bearer.then(|| token.trim_start_matches(' ').to_owned())
+    };
+    Some(read().unwrap_or_default())
+}
+
+impl FromRequestParts<Arc<Relay>> for Door {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, relay: &Arc<Relay>) -> Result<Self, Problem> {
+        check_origin(parts, relay)?;
         let Path(name) = Path::<String>::from_request_parts(parts, relay)
             .await
             .map_err(|_| Problem::new(ErrorCode::Malformed, "the room's name is no valid text"))?;
-        name.parse().map(Self).map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
+        let room = name.parse().map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
             Problem::new(ErrorCode::Malformed, error.to_string())
-        })
+        })?;
+        Ok(Self { room, token: bearer(&parts.headers) })
     }
+}
+
+/// Lets in programs, which send no origin, and pages of the origins that may connect.
+fn check_origin(parts: &Parts, relay: &Relay) -> Result<(), Problem> {
+    fn text(value: &HeaderValue) -> &str {
+        value.to_str().unwrap_or("?")
+    }
+    let host = parts.headers.get(header::HOST).map(text);
+    let is_tls = parts.extensions.get().map(|CameByTls(is_tls)| *is_tls);
+    let origins = relay.origins();
+    // No browser sends two; one of them being right is not enough.
+    let mut sent = parts.headers.get_all(header::ORIGIN).iter();
+    if sent.all(|origin| origins.admit(text(origin), host, is_tls)) {
+        return Ok(());
+    }
+    Err(Problem::new(ErrorCode::OriginRefused, "pages of this origin may not connect here"))
 }
 
 /// The ticket that a request carries.
@@ -75,13 +152,13 @@ pub async fn body(relay: &Relay, headers: &HeaderMap, body: Body) -> Result<Byte
             "send the body as it is, without a content-encoding",
         ));
     }
-    let max = relay.config.limits.message_bytes();
+    let max = relay.config().limits.message_bytes();
     let too_large = || Problem::new(ErrorCode::TooLarge, format!("a body has at most {max} bytes"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     if length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max) {
         return Err(too_large());
     }
-    match tokio::time::timeout(relay.config.times.body_time, to_bytes(body, max)).await {
+    match tokio::time::timeout(relay.config().times.body_time, to_bytes(body, max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => {
             let is_too_large = std::error::Error::source(&error)

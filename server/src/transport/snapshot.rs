@@ -9,7 +9,8 @@ use inkrelay_protocol::{Position, msgpack};
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{POSITION, RoomName, Shared};
+use super::request::{Admitted, POSITION, Shared};
+use crate::access::Grant;
 use crate::hub::RoomHandle;
 use crate::room::{LogError, LogReader};
 use crate::store::ReadLimit;
@@ -20,12 +21,19 @@ const PART: ReadLimit = ReadLimit { records: 4096, bytes: 256 * 1024 };
 /// Answers with the whole log, read part by part as the client takes it.
 pub async fn get(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    Admitted { room, grant }: Admitted,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let handle = relay.enter(&room).await?;
+    of(relay.enter(&room).await?, Some(grant), &headers).await
+}
+
+/// The snapshot of a room that is held, as long as the grant lasts, or for an operator.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn of(handle: RoomHandle, grant: Option<Grant>, headers: &HeaderMap) -> Result<Response, Problem> {
     let log = handle.log().await?;
-    let encoding = Encoding::accepted(&headers);
+    let encoding = Encoding::accepted(headers);
     let until = log.until();
     let tag = match encoding {
         Encoding::MessagePack => format!("W/\"{until}-msgpack\""),
@@ -44,7 +52,7 @@ pub async fn get(
     if is_known {
         return Ok((StatusCode::NOT_MODIFIED, answer_headers).into_response());
     }
-    let state = Snapshot { handle, log, encoding, step: Step::Head };
+    let state = Snapshot { grant, handle, log, encoding, step: Step::Head };
     let parts = futures_util::stream::try_unfold(state, |mut state| async move {
         let part = state.next().await?;
         Ok::<_, std::io::Error>(part.map(|part| (part, state)))
@@ -53,6 +61,8 @@ pub async fn get(
 }
 
 struct Snapshot {
+    /// None for operators.
+    grant: Option<Grant>,
     handle: RoomHandle,
     log: LogReader,
     encoding: Encoding,
@@ -78,6 +88,9 @@ impl Snapshot {
             Step::Records { .. } if self.log.is_done() => {
                 self.step = Step::Done;
                 Ok(Some(self.end(&until)))
+            }
+            Step::Records { .. } if self.grant.as_ref().is_some_and(Grant::has_ended) => {
+                Err(std::io::Error::other("the token is over"))
             }
             Step::Records { are_first } => {
                 let records =

@@ -27,7 +27,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use inkrelay_protocol::frame::{Hello, write_records};
 use inkrelay_protocol::json::{Shape, to_msgpack};
-use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, RoomId, Seq, ServerFrame, msgpack};
+use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, Seq, ServerFrame, msgpack};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
@@ -43,9 +43,11 @@ use super::encoding::Encoding;
 use super::lingering::Lingering;
 use super::listener::ConnectionCount;
 use super::problem::Problem;
-use super::request::PeerAddress;
-use super::request::{RoomName, Shared};
+use super::request::{Admitted, Door, PeerAddress, Shared};
+use super::trace::RequestId;
+use crate::access::Grant;
 use crate::hub::ReaderHandle;
+use crate::metrics::{InSession, Transport};
 use crate::room::Attachment;
 use crate::room::feed::Feed;
 use crate::session::{Identified, Refused, Relay, in_time};
@@ -58,6 +60,8 @@ const PONGS: usize = 4 * 1024;
 
 const MESSAGE_PACK: &str = "v1.msgpack.inkrelay";
 const JSON: &str = "v1.json.inkrelay";
+/// Before a token that is offered as a subprotocol.
+const TOKEN: &str = "token.";
 
 /// A client that is told that the connection ends has so long to take the last bytes.
 const CLOSE_TIME: Duration = Duration::from_secs(5);
@@ -100,7 +104,7 @@ impl From<Refused> for End {
 /// Takes a request over to the WebSocket protocol.
 pub async fn upgrade(
     State(relay): Shared,
-    RoomName(room): RoomName,
+    door: Door,
     Extension(PeerAddress(address)): Extension<PeerAddress>,
     Extension(count): Extension<ConnectionCount>,
     request: Request,
@@ -108,7 +112,13 @@ pub async fn upgrade(
     if relay.is_draining() {
         return Err(Refused::draining().into());
     }
+    if !count.move_to(address, relay.config().limits.max_connections) {
+        let detail = "this address has as many connections as it may";
+        return Err(Problem::new(ErrorCode::TooManyConnections, detail));
+    }
     let protocol = subprotocol(request.headers());
+    let id = request.extensions().get::<RequestId>().cloned();
+    let door = door.with_token(token_protocol(request.headers()));
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let (mut response, upgraded) = handshake(request)?;
     if let Some(protocol) = protocol {
@@ -117,7 +127,7 @@ pub async fn upgrade(
     tokio::spawn(async move {
         let (incoming, outlet) = match upgraded.await {
             Ok(upgraded) => {
-                match open(upgraded, encoding, config(relay.config.limits.message_bytes(), PONGS)).await {
+                match open(upgraded, encoding, config(relay.config().limits.message_bytes(), PONGS)).await {
                     Some(open) => open,
                     None => {
                         return tracing::error!(
@@ -130,7 +140,7 @@ pub async fn upgrade(
         };
         let Some(counted) = count.take() else { return };
         tokio::select! {
-            () = serve(relay, room, incoming, outlet, address) => {}
+            () = serve(relay, door, incoming, outlet, address, id) => {}
             () = counted.cut() => {}
         }
     });
@@ -180,23 +190,48 @@ fn subprotocol(headers: &HeaderMap) -> Option<&'static str> {
     names.map(str::trim).find_map(|name| [MESSAGE_PACK, JSON].into_iter().find(|known| *known == name))
 }
 
+/// The token that is offered as a subprotocol, for pages, which can set no header. It is never chosen, so that it is not
+/// said again.
+fn token_protocol(headers: &HeaderMap) -> Option<String> {
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let mut names = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    names.find_map(|name| name.trim().strip_prefix(TOKEN)).map(str::to_owned)
+}
+
 async fn serve(
     relay: Arc<Relay>,
-    room: RoomId,
+    door: Door,
     mut incoming: Incoming,
     outlet: Arc<Outlet>,
     address: IpAddr,
+    id: Option<RequestId>,
 ) {
-    let out = Outgoing::new(outlet, relay.config.times.stall_time);
+    let request = id.as_ref().map(tracing::field::display);
+    let out = Outgoing::new(outlet, relay.config().times.stall_time);
+    let room = door.to_string();
     // Boxed: what opening needs for a moment would be held by every idle connection.
-    let end = match Box::pin(Session::open(&relay, &room, &mut incoming, &out, address)).await {
-        Ok((session, feed)) => session.run(&out, &mut incoming, feed).await,
+    let end = match Box::pin(Session::open(&relay, door, &mut incoming, &out, address)).await {
+        Ok((session, feed)) => {
+            let end = session.run(&out, &mut incoming, feed).await;
+            if let End::Close(CloseCode::TooSlow, reason) = &end {
+                relay.hub.metrics().slow_readers_closed.inc();
+                tracing::info!(
+                    room,
+                    request,
+                    reason,
+                    waiting_bytes = out.outlet().waiting(),
+                    "closing a slow reader"
+                );
+            }
+            end
+        }
         Err(end) => end,
     };
     // The client may be gone or stuck; after the close time the connection is dropped either way.
     match end {
         End::Close(code, reason) => {
-            tracing::debug!(%room, code = code.number(), reason, "closing a WebSocket");
+            relay.hub.metrics().close(code);
+            tracing::debug!(room, request, code = code.number(), reason, "closing a WebSocket");
             drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
         }
         End::Peer => drop(timeout(CLOSE_TIME, out.finish(&mut incoming)).await),
@@ -214,7 +249,7 @@ async fn hello(relay: &Relay, incoming: &mut Incoming, encoding: Encoding) -> Re
         }
     };
     let bytes = tokio::select! {
-        first = timeout(relay.config.times.first_frame_time, first) => {
+        first = timeout(relay.config().times.first_frame_time, first) => {
             first.map_err(|_| End::close(CloseCode::TooSlow, "no hello came in time"))??
         }
         () = draining.begun() => return Err(Refused::draining().into()),
@@ -271,9 +306,12 @@ fn records_frame(first: Seq, records: &[Bytes]) -> Bytes {
 struct Session<'r> {
     relay: &'r Relay,
     reading: ReaderHandle,
+    /// What it was admitted with.
+    grant: Grant,
     who: Identified,
     address: IpAddr,
     attachment: Attachment,
+    _counted: InSession,
 }
 
 impl Drop for Session<'_> {
@@ -286,29 +324,31 @@ impl<'r> Session<'r> {
     /// Opens a session for the client that says hello, and welcomes it.
     async fn open(
         relay: &'r Relay,
-        room: &RoomId,
+        door: Door,
         incoming: &mut Incoming,
         out: &Outgoing,
         address: IpAddr,
     ) -> Result<(Self, Feed), End> {
         let hello = hello(relay, incoming, out.encoding()).await?;
-        let (session, feed, welcome) = in_time(Self::enter(relay, room, &hello, address)).await?;
+        let (session, feed, welcome) = in_time(Self::enter(relay, door, &hello, address)).await?;
         out.add(&welcome);
         Ok((session, feed))
     }
 
     async fn enter(
         relay: &'r Relay,
-        room: &RoomId,
+        door: Door,
         hello: &Hello,
         address: IpAddr,
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
-        let who = relay.identify(room, hello.ticket.as_deref())?;
+        let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
+        let who = relay.identify(&room, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
-        let reading = relay.enter(room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
+        let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
-        let session = Self { relay, reading, who, address, attachment };
+        let counted = reading.metrics().session(Transport::WebSocket);
+        let session = Self { relay, reading, grant, who, address, attachment, _counted: counted };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
@@ -319,7 +359,7 @@ impl<'r> Session<'r> {
             client: session.who.client,
             ticket: session.who.ticket.clone(),
             position,
-            role: relay.role(),
+            role: session.grant.role,
             limits,
         };
         Ok((session, feed, welcome))

@@ -12,11 +12,14 @@
 //! - `drain`: a server that is told to stop
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
+//! - `security`: headers, origins, and addresses behind proxies
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
+//! - `configuration`: flags, environment and file, their checks, and the reload at SIGHUP
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
 //! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
 //! - `deploy`: what stands in `deploy/`, against the relay that it is for
+//! - `operators`: the operators' port, its metrics and its answers; and the log
 //! - `rust_client`: the Rust client against the relay
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
 
@@ -29,6 +32,7 @@
 mod bad_input;
 mod board;
 mod command_line;
+mod configuration;
 mod demonstration;
 mod deploy;
 mod drain;
@@ -36,10 +40,12 @@ mod embedded_store;
 mod field_reports;
 mod http;
 mod limits;
+mod operators;
 mod presence;
 mod producer;
 mod redis_store;
 mod rust_client;
+mod security;
 mod sessions;
 mod shared_append;
 mod store_contract;

@@ -1,7 +1,6 @@
 //! Batches that go together in one append, by whoever came first.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,7 +25,7 @@ async fn room_on(store: Arc<SlowStore>) -> Arc<Room> {
         flush_time: Duration::ZERO,
         idle_time: Duration::from_secs(40),
     };
-    let node = Node { id: 1, store, limits, tail_bytes: AtomicUsize::new(0) };
+    let node = Node::new(store, limits);
     let room = Arc::new(Room::new("a".parse().unwrap(), Arc::new(node)));
     room.load().await.unwrap();
     room

@@ -36,10 +36,11 @@ fn lines_that_name<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
 #[test]
 fn only_some_files_know_a_library() {
     let rules = [
-        ("axum::", &["server/src/transport"][..]),
-        ("hyper::", &["server/src/transport"]),
+        ("axum::", &["server/src/transport", "server/src/operators"][..]),
+        ("hyper::", &["server/src/transport", "server/src/operators"]),
         ("tungstenite::", &["server/src/transport"]),
         ("redis::", &["server/src/store/redis", "server/src/store.rs"]),
+        ("procfs::", &["server/src/operators/process.rs"]),
         ("rusqlite::", &["server/src/store/embedded"]),
         ("inkrelay_client", &["server/src/main.rs"]),
     ];
@@ -50,6 +51,41 @@ fn only_some_files_know_a_library() {
             assert!(is_allowed || lines.is_empty(), "{file} may not know {library}: {lines:?}");
         }
     }
+}
+
+/// The room that an address names, and the token that a request carries, are read in one file, which hands both out
+/// together: a handler has no room without having asked who calls. (`board.rs` looks at a name alone, for its page.)
+#[test]
+fn no_handler_reaches_a_room_past_its_door() {
+    for (file, text) in sources("server/src/transport") {
+        let is_door = file.ends_with("transport/request.rs");
+        let is_page = file.ends_with("transport/board.rs");
+        for (name, is_allowed) in [
+            ("Path<", is_door || is_page),
+            ("Path(", is_page || is_door),
+            ("parse::<RoomId>", is_page),
+            (".admit(", is_door || file.ends_with("websocket/reading.rs")),
+            ("AUTHORIZATION", is_door || file.ends_with("transport/http.rs")),
+            ("hub.enter", false),
+        ] {
+            let lines = lines_that_name(&text, name);
+            assert!(is_allowed || lines.is_empty(), "{file} goes past the door: {lines:?}");
+        }
+        for line in text.lines().filter(|line| line.contains("rooms/{room}") && line.contains("route(")) {
+            assert!(file.ends_with("transport/http.rs"), "{file} has an address of rooms: {line}");
+        }
+    }
+    let mut handlers = Vec::new();
+    for (file, text) in sources("server/src/transport") {
+        for (at, _) in text.match_indices("State(relay): Shared") {
+            let signature = text[at..].split(" {\n").next().unwrap_or_default();
+            let is_guarded = signature.contains("Admitted") || signature.contains(": Door");
+            let name = text[..at].rsplit("fn ").next().and_then(|rest| rest.split('(').next()).unwrap();
+            assert!(is_guarded || name == "ready", "{name} in {file} asks nobody who calls");
+            handlers.push(name.to_owned());
+        }
+    }
+    assert!(handlers.len() >= 8, "the handlers were found: {handlers:?}");
 }
 
 /// A part may know those of the levels below its own.
@@ -69,8 +105,11 @@ fn check_order(folder: &str, levels: &[&[&str]]) {
 
 #[test]
 fn dependencies_point_down() {
-    // main → lib → transport → session → hub → room → store, and the protocol under all.
-    check_order("server/src", &[&["transport"], &["session"], &["hub"], &["room"], &["store"]]);
+    // main → lib → operators → transport → session → hub → room → store, and the protocol under all.
+    check_order(
+        "server/src",
+        &[&["operators"], &["transport"], &["session"], &["hub"], &["room"], &["store"], &["metrics"]],
+    );
     check_order(
         "clients/rust/src",
         &[

@@ -21,7 +21,8 @@ export class Relay {
   static start(args: readonly string[] = ["--memory"]): Promise<Relay> {
     if (!existsSync(BINARY)) throw new Error(`${BINARY} is missing: cargo build -p inkrelay-server`);
     const listen = args.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
-    const child = spawn(BINARY, ["serve", ...args, ...listen], { stdio: ["ignore", "pipe", "pipe"] });
+    const env = { ...process.env, INKRELAY_OPERATORS_LISTEN: "off" };
+    const child = spawn(BINARY, ["serve", ...args, ...listen], { env, stdio: ["ignore", "pipe", "pipe"] });
     return new Promise((done, fail) => {
       let said = "";
       const timer = setTimeout(() => {

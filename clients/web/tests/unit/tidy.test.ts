@@ -35,7 +35,7 @@ function code({ lines }: Source, pattern: RegExp): string[] {
 }
 
 test("every file says first what it is, and gives a reason when it is long", () => {
-  for (const { path, lines } of sources("src", "app", "tests")) {
+  for (const { path, lines } of sources("src", "app", "operators", "tests")) {
     expect(lines[0], path).toMatch(/^\/\*\*/);
     if (lines.length > LONG) {
       expect(lines.slice(0, 25).join("\n"), `${path} has ${lines.length} lines`).toMatch(/ long file,/);
@@ -43,8 +43,8 @@ test("every file says first what it is, and gives a reason when it is long", () 
   }
 });
 
-test("the board knows the library by its index alone", () => {
-  for (const { path, imports } of sources("app")) {
+test("the pages know the library by its index alone", () => {
+  for (const { path, imports } of sources("app", "operators")) {
     const foreign = imports.filter((name) => name.startsWith("src/") && name !== "src/index.ts");
     expect(foreign, path).toEqual([]);
   }

@@ -1,6 +1,6 @@
 //! The connection for commands: one, shared by all rooms, replaced when it fails, with bounded answers.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ pub(super) struct Link {
     client: Client,
     answer_within: Duration,
     live: Mutex<Option<Live>>,
+    /// Connections that were made.
+    connects: AtomicU64,
     /// Held while connecting, so that one does it for all; with the last failure.
     connecting: tokio::sync::Mutex<Option<(Instant, String)>>,
 }
@@ -72,7 +74,8 @@ struct Health {
 
 impl Link {
     pub(super) fn new(client: Client, answer_within: Duration) -> Self {
-        Self { client, answer_within, live: Mutex::default(), connecting: tokio::sync::Mutex::default() }
+        let (live, connects, connecting) = Default::default();
+        Self { client, answer_within, live, connects, connecting }
     }
 
     /// Sends a call until it is answered or its time is over, as far as it may be repeated.
@@ -162,6 +165,7 @@ impl Link {
         match self.client.get_multiplexed_async_connection_with_config(&config).await {
             Ok(connection) => {
                 *failed = None;
+                self.connects.fetch_add(1, Ordering::Relaxed);
                 let live = Live { connection, health };
                 *self.lock() = Some(live.clone());
                 Ok(live)
@@ -172,6 +176,11 @@ impl Link {
                 Err(why)
             }
         }
+    }
+
+    /// How many connections were made.
+    pub(super) fn connects(&self) -> u64 {
+        self.connects.load(Ordering::Relaxed)
     }
 
     /// The connection, when it is one that nothing is known against.

@@ -6,7 +6,7 @@
 //! something. Pub/sub is a hint: the list is the truth.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub(super) struct Subscriber {
     changed: Notify,
     subscribed: AtomicBool,
     took_hold: Notify,
+    /// Subscriptions that took hold.
+    connects: AtomicU64,
 }
 
 #[derive(Default)]
@@ -75,6 +77,7 @@ impl Subscriber {
             changed: Notify::new(),
             subscribed: AtomicBool::new(false),
             took_hold: Notify::new(),
+            connects: AtomicU64::new(0),
         })
     }
 
@@ -114,6 +117,11 @@ impl Subscriber {
     /// Whether everything desired at the last connection is heard.
     pub(super) fn is_subscribed(&self) -> bool {
         self.subscribed.load(Ordering::Acquire)
+    }
+
+    /// How many subscriptions took hold.
+    pub(super) fn connects(&self) -> u64 {
+        self.connects.load(Ordering::Relaxed)
     }
 
     /// Waits until [`Subscriber::is_subscribed`] for the first time. No bound of its own.
@@ -167,6 +175,7 @@ impl Subscriber {
         }
         self.lock().heard = desired;
         self.emit(StoreEvent::CatchUp(None));
+        self.connects.fetch_add(1, Ordering::Relaxed);
         self.subscribed.store(true, Ordering::Release);
         self.took_hold.notify_waiters();
         backoff.reset();

@@ -92,6 +92,12 @@ impl Answers {
         self.send();
     }
 
+    /// Tells that something else than a batch was refused.
+    pub(super) fn tell_apart(&self, refused: Refused) {
+        self.outlet.add_answer(&error_frame(refused, None));
+        self.send();
+    }
+
     /// How many batches are in flight; [`Answers::called`] returns when there are fewer than `below`.
     ///
     /// # Errors
@@ -176,12 +182,10 @@ impl Answers {
     /// Tells that a batch is refused, or that its fate is unknown. From then on batches with numbers above the
     /// one named are dropped until it comes again.
     fn refuse_in(&self, state: &mut State, refused: Refused, named: u64) {
+        self.room.metrics().refuse(refused.code);
         state.refused = Some(state.refused.map_or(named, |earlier| earlier.min(named)));
         (state.refusals, state.named) = (state.refusals + 1, named);
-        let retry_ms = refused.retry.map(|retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
-        let code = refused.code.as_str().to_owned();
-        let message = refused.message.into_owned();
-        self.outlet.add_answer(&ServerFrame::Error { code, message, retry_ms, n: Some(named) });
+        self.outlet.add_answer(&error_frame(refused, Some(named)));
     }
 
     /// Sends what was answered, unless the room's next records take it along in a moment.
@@ -194,9 +198,15 @@ impl Answers {
     }
 }
 
+/// Tells of a refusal; `n` is the number that it names.
+fn error_frame(refused: Refused, n: Option<u64>) -> ServerFrame<'static> {
+    let retry_ms = refused.retry.map(|retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
+    let (code, message) = (refused.code.as_str().to_owned(), refused.message.into_owned());
+    ServerFrame::Error { code, message, retry_ms, n }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
     use inkrelay_protocol::{Epoch, Position, Seq};
@@ -215,8 +225,7 @@ mod tests {
             flush_time: Duration::ZERO,
             idle_time: Duration::from_secs(40),
         };
-        let node =
-            Node { id: 1, store: Arc::new(MemoryStore::new()), limits, tail_bytes: AtomicUsize::new(0) };
+        let node = Node::new(Arc::new(MemoryStore::new()), limits);
         Arc::new(Room::new("a".parse().unwrap(), Arc::new(node)))
     }
 

@@ -1,5 +1,6 @@
 //! The reading half: takes frames, and gives draws to the store.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::answers::Answers;
 use super::writing::Outgoing;
 use super::{End, Incoming, Session, frame_bytes};
+use crate::access::Grant;
 use crate::room::ANSWER_TIME;
-use crate::session::spread_retry;
+use crate::session::{Refused, spread_retry};
 
 /// Batches of one connection that wait for the store; then its frames are no longer read.
 const IN_FLIGHT: usize = 64;
@@ -26,6 +28,10 @@ pub(super) struct Reading<'s> {
     session: &'s Session<'s>,
     out: &'s Outgoing,
     answers: Arc<Answers>,
+    /// What the client may do now.
+    grant: Grant,
+    /// Ready when the grant is over.
+    ended: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Wakes when the first batch in flight may be too late; one timer for all, since each of them has as long.
     overdue: Option<Pin<Box<Sleep>>>,
 }
@@ -33,44 +39,49 @@ pub(super) struct Reading<'s> {
 impl<'s> Reading<'s> {
     pub(super) fn new(session: &'s Session<'s>, out: &'s Outgoing) -> Self {
         let answers = Arc::new(Answers::new(out.outlet(), Arc::clone(&session.reading)));
-        Self { session, out, answers, overdue: None }
+        let grant = session.grant.clone();
+        Self { session, out, answers, ended: end_of(&grant), grant, overdue: None }
     }
 
     /// Reads until there is a reason to end.
     pub(super) async fn run(mut self, incoming: &mut Incoming) -> End {
-        match self.read_all(incoming).await {
-            Ok(()) => End::close(CloseCode::GoingAway, "the server is going away"),
-            Err(end) => end,
-        }
+        let Err(end) = self.read_all(incoming).await;
+        end
     }
 
-    /// Reads until the connection ends, or the server drains and what was begun is answered.
-    async fn read_all(&mut self, incoming: &mut Incoming) -> Result<(), End> {
+    /// Reads until the connection ends: also because the server drains or the grant is over, and then once what was begun
+    /// is answered.
+    async fn read_all(&mut self, incoming: &mut Incoming) -> Result<Infallible, End> {
         let encoding = self.out.encoding();
-        let idle_time = self.session.relay.config.times.idle_time;
+        let idle_time = self.session.relay.config().times.idle_time;
         let answers = Arc::clone(&self.answers);
         let mut draining = self.session.relay.draining();
         let mut draining = pin!(draining.begun());
         let mut is_draining = false;
+        let mut is_over = false;
         let mut sign_at = Instant::now();
         let mut idle = pin!(sleep(idle_time));
         loop {
             if self.out.answers() >= ANSWERS {
                 self.out.flush().await?;
             }
-            let in_flight = answers.in_flight(if is_draining { 1 } else { IN_FLIGHT })?;
+            let in_flight = answers.in_flight(if is_draining || is_over { 1 } else { IN_FLIGHT })?;
             if is_draining && in_flight == 0 {
                 let retry_ms = u64::try_from(spread_retry().as_millis()).unwrap_or(u64::MAX);
                 let reason = "the server is going away: come back in a moment".to_owned();
                 // The close that follows sends it, and has a time of its own.
                 self.out.add(&ServerFrame::GoAway { reason, retry_ms });
-                return Ok(());
+                return Err(End::close(CloseCode::GoingAway, "the server is going away"));
             }
-            let may_read = !is_draining && in_flight < IN_FLIGHT;
+            if is_over && in_flight == 0 {
+                return Err(Refused::token_ended().into());
+            }
+            let may_read = !is_draining && !is_over && in_flight < IN_FLIGHT;
             tokio::select! {
                 biased;
                 () = answers.called() => {}
                 () = draining.as_mut(), if !is_draining => is_draining = true,
+                () = elapsed(&mut self.ended), if !is_over => is_over = true,
                 () = elapsed(&mut self.overdue) => match answers.expire() {
                     Some(until) => self.overdue.iter_mut().for_each(|timer| timer.as_mut().reset(until)),
                     None => self.overdue = None,
@@ -102,17 +113,31 @@ impl<'s> Reading<'s> {
             ClientFrame::Draws { n, draws } => return self.take_draws(n, draws),
             ClientFrame::Pointer { x, y } => room.point(client, x, y),
             ClientFrame::Profile(profile) => room.rename(client, profile),
-            // Roles do not come from tokens yet, so that a fresh one changes nothing.
-            ClientFrame::Token(_) | ClientFrame::Unknown(_) => {}
+            ClientFrame::Token(token) => self.take_token(&token),
+            ClientFrame::Unknown(_) => {}
         }
         Ok(())
+    }
+
+    /// Takes a fresh token: of the same room, and made out to the same subject. One that is refused changes nothing; the
+    /// old one stays until it is over.
+    fn take_token(&mut self, token: &str) {
+        let Session { relay, reading, who, address, .. } = self.session;
+        let fresh = relay.check_rate(who.client, *address).and_then(|()| {
+            let fresh = relay.admit(reading.id(), Some(token))?;
+            if fresh.subject == self.grant.subject { Ok(fresh) } else { Err(Refused::another_subject()) }
+        });
+        match fresh {
+            Ok(fresh) => (self.ended, self.grant) = (end_of(&fresh), fresh),
+            Err(refused) => self.answers.tell_apart(refused),
+        }
     }
 
     fn take_draws(&mut self, n: u64, draws: &[u8]) -> Result<(), End> {
         let Some(refusals) = self.answers.begin(n) else { return Ok(()) };
         let Session { relay, reading, who, address, .. } = self.session;
         let checked = relay.check_rate(who.client, *address);
-        match checked.and_then(|()| relay.stamp(who.client, n, draws)) {
+        match checked.and_then(|()| relay.stamp(self.grant.role, who.client, n, draws)) {
             Ok(batch) => {
                 reading.append(batch, self.answers.expect(n, refusals));
                 self.overdue.get_or_insert_with(|| Box::pin(sleep(ANSWER_TIME)));
@@ -129,7 +154,13 @@ impl<'s> Reading<'s> {
     }
 }
 
+/// Ready when the grant is over; none for a grant that cannot end, as most idle connections have where anyone may come in.
+fn end_of(grant: &Grant) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+    let grant = grant.can_end().then(|| grant.clone())?;
+    Some(Box::pin(async move { grant.ended().await }))
+}
+
 /// Waits for a timer; for ever where there is none.
-async fn elapsed(timer: &mut Option<Pin<Box<Sleep>>>) {
+async fn elapsed<T: Future<Output = ()> + ?Sized>(timer: &mut Option<Pin<Box<T>>>) {
     poll_fn(|context| timer.as_mut().map_or(Poll::Pending, |timer| timer.as_mut().poll(context))).await;
 }

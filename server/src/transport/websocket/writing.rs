@@ -43,7 +43,8 @@ impl Session<'_> {
         seat: &mut Option<Seat>,
     ) -> Result<std::convert::Infallible, End> {
         let room: &Arc<Room> = &self.reading;
-        let times = &self.relay.config.times;
+        let config = self.relay.config();
+        let times = &config.times;
         let (mut changes, mut news) = (room.changes(), room.news_of_people());
         // Where pens hovered before is nothing to those who come now.
         let mut people = SeenPeople { list: None, moves: room.shown_moves() };

@@ -4,6 +4,7 @@
 //! A ledger tells whether anything was lost, doubled or out of order; and the crowd, when it came back: soon, and not
 //! all at once.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,17 @@ fn most_at_once(times: &mut [Duration]) -> usize {
     times.iter().map(within).max().unwrap_or(0)
 }
 
+/// Whether nginx passes a new request to that server, which has fewer connections than the other one.
+async fn is_used(nginx: &Nginx, server: SocketAddr) -> bool {
+    let before = nginx.access_log().len();
+    let asked = reqwest::get(format!("http://{}/healthz", nginx.address)).await;
+    let (is_answered, server) = (asked.is_ok_and(|answer| answer.status() == 200), server.to_string());
+    is_answered
+        && nginx.access_log()[before..]
+            .lines()
+            .any(|line| line.contains("/healthz") && line.contains(&server))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_are_restarted_in_turn_and_nobody_loses_a_draw() {
     println!("\nTwo servers on one Redis behind nginx are restarted one after the other");
@@ -116,6 +128,9 @@ async fn servers_are_restarted_in_turn_and_nobody_loses_a_draw() {
         tokio::task::block_in_place(|| server.restart());
         eventually("the crowd is there again", all_there).await;
         stage.goes_on().await;
+        // As an operator waits: with the other one gone too, nginx would have nobody.
+        let uses_it = async || is_used(&nginx, server.address).await;
+        eventually("nginx sends people to it again", uses_it).await;
 
         let mut back: Vec<Duration> = crowd.iter().flat_map(|one| one.connected_since(told)).collect();
         assert!(back.len() >= CROWD / 4, "{} of {CROWD} had to move, which tells too little", back.len());

@@ -55,7 +55,7 @@ async fn a_room_that_is_dropped_while_somebody_comes_loses_nothing() {
     let idle_time = Duration::from_secs(40);
     let limits =
         RoomLimits { tail_bytes: 1 << 16, room_bytes: 0, sessions: 0, flush_time: Duration::ZERO, idle_time };
-    let node = Node { id: 1, store: Arc::new(MemoryStore::new()), limits, tail_bytes: AtomicUsize::new(0) };
+    let node = Node::new(Arc::new(MemoryStore::new()), limits);
     let hub = Hub::new(Arc::new(node), HubLimits { rooms: 0, room_idle: Duration::ZERO, tail_bytes: 0 });
     let (is_over, dropped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let sweeping = tokio::task::spawn_blocking({

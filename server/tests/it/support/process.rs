@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,12 +24,12 @@ impl Process {
 
     /// The same with draws kept where the arguments say.
     pub fn keeping(arguments: &[&str]) -> Self {
-        Self::run(Command::new(env!("CARGO_BIN_EXE_inkrelay")), arguments)
+        Self::run(quiet(env!("CARGO_BIN_EXE_inkrelay")), arguments)
     }
 
     /// `inkrelay serve` with nothing but this environment, which says where it listens.
     pub fn with_environment(environment: &BTreeMap<String, String>) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+        let mut command = quiet(env!("CARGO_BIN_EXE_inkrelay"));
         command.arg("serve").env_clear().envs(environment);
         let (child, address) = start(command).expect("it says where it listens");
         Self { address, child, arguments: Vec::new() }
@@ -36,10 +37,18 @@ impl Process {
 
     /// The same with that much address space at most.
     pub fn start_within(kib: usize, arguments: &[&str]) -> Self {
-        let mut shell = Command::new("sh");
+        let mut shell = quiet("sh");
         let limited = format!("ulimit -v {kib}; exec \"$@\"");
         shell.args(["-c", &limited, "sh", env!("CARGO_BIN_EXE_inkrelay")]);
         Self::run(shell, &[&["--memory"], arguments].concat())
+    }
+
+    /// As [`Process::start`], with its log in that file.
+    pub fn start_logged(log: &Path, arguments: &[&str]) -> Self {
+        let log = std::fs::File::create(log).expect("the log can be written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+        command.stderr(log);
+        Self::run(command, &[&["--memory"], arguments].concat())
     }
 
     fn run(command: Command, arguments: &[&str]) -> Self {
@@ -63,7 +72,7 @@ impl Process {
         let until = Instant::now() + PATIENCE;
         let listen = self.address.to_string();
         loop {
-            let command = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+            let command = quiet(env!("CARGO_BIN_EXE_inkrelay"));
             if let Some((child, _)) = spawn(command, &listen, &self.arguments) {
                 self.child = child;
                 return;
@@ -81,6 +90,11 @@ impl Process {
     /// SIGCONT: it goes on with what has come meanwhile.
     pub fn resume(&self) {
         self.signal("-CONT");
+    }
+
+    /// SIGHUP: it reads its settings again.
+    pub fn hang_up(&self) {
+        self.signal("-HUP");
     }
 
     /// SIGTERM: it finishes what it has begun, and ends.
@@ -123,15 +137,23 @@ impl Process {
     }
 }
 
+fn quiet(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.stderr(Stdio::null());
+    command
+}
+
 /// Starts it, and waits until it says where it listens. `None` when it ended by itself before.
 fn spawn(mut command: Command, listen: &str, arguments: &[String]) -> Option<(Child, SocketAddr)> {
+    // Arguments are stronger than the environment: a test may still ask for the operators' port.
+    command.env("INKRELAY_OPERATORS_LISTEN", "off");
     command.args(["serve", "--listen", listen]).args(arguments);
     start(command)
 }
 
 /// The same of a command that is whole.
 fn start(mut command: Command) -> Option<(Child, SocketAddr)> {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it can be run");
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it can be run");
     let stdout = child.stdout.take().expect("its output is piped");
     let mut lines = BufReader::new(stdout).lines();
     let Some(first) = lines.next() else {

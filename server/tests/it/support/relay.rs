@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use inkrelay_server::config::Config;
+use inkrelay_server::config::{Config, OperatorsListen};
 use inkrelay_server::store::{MemoryStore, Store};
 use inkrelay_server::transport::listen;
 use tokio::sync::oneshot;
@@ -12,6 +12,8 @@ use tokio::task::JoinHandle;
 /// A running relay; it is stopped when this is dropped.
 pub struct Relay {
     pub address: SocketAddr,
+    /// Where operators are served, if the test asked for it.
+    pub operators: Option<SocketAddr>,
     pub store: Arc<dyn Store>,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
@@ -25,19 +27,24 @@ impl Relay {
 
     /// Over that store.
     pub async fn start_on(store: Arc<dyn Store>, set: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::default();
+        let mut config = Config { operators_listen: OperatorsListen::Off, ..Config::default() };
         set(&mut config);
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = listener.local_addr().unwrap();
+        let operators = match config.operators_listen {
+            OperatorsListen::Off => None,
+            OperatorsListen::At(at) => Some(inkrelay_server::operators::listen(at, address).unwrap()),
+        };
+        let operators_address = operators.as_ref().map(|listener| listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = {
             let store = Arc::clone(&store);
             tokio::spawn(async move {
                 let shutdown = async move { drop(stopped.await) };
-                inkrelay_server::run(config, store, listener, shutdown).await.unwrap();
+                inkrelay_server::run(config, store, listener, operators, shutdown).await.unwrap();
             })
         };
-        Self { address, store, stop: Some(stop), running }
+        Self { address, operators: operators_address, store, stop: Some(stop), running }
     }
 
     /// The address of a path.

@@ -23,7 +23,8 @@ export interface RelayOptions {
 /** The flags alone decide: a twin of one in the environment would change what is tested. */
 function environment(): NodeJS.ProcessEnv {
   const entries = Object.entries(process.env).filter(([name]) => !name.startsWith("INKRELAY_"));
-  return { ...Object.fromEntries(entries), INKRELAY_LOG: "warn" };
+  // A flag is stronger than this: a test may still ask for the operators' port.
+  return { ...Object.fromEntries(entries), INKRELAY_LOG: "warn", INKRELAY_OPERATORS_LISTEN: "off" };
 }
 
 export class Relay {

@@ -1,0 +1,211 @@
+//! What the page asks: how the relay is, its rooms, and one room with its board.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use axum::routing::get;
+use axum::{Json, Router};
+use http::HeaderMap;
+use inkrelay_protocol::{CloseCode, ErrorCode, RoomId};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::Operators;
+use super::process::{self, Process};
+use super::sampler::{RoomRates, Sample};
+use crate::metrics::Transport;
+use crate::metrics::histogram::{Bounds, Histogram};
+use crate::room::Room;
+use crate::transport::{Problem, snapshot_of};
+
+/// Rooms in one answer at most, and without being asked for a number.
+const ROOMS_MAX: usize = 500;
+const ROOMS_DEFAULT: usize = 20;
+
+/// The addresses.
+pub(super) fn routes() -> Router<Operators> {
+    Router::new()
+        .route("/api/state", get(state))
+        .route("/api/rooms", get(rooms))
+        .route("/api/rooms/{room}", get(room))
+        .route("/api/rooms/{room}/snapshot", get(snapshot))
+}
+
+/// The room of an address.
+fn named(name: &str) -> Result<RoomId, Problem> {
+    name.parse().map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
+        Problem::new(ErrorCode::Malformed, error.to_string())
+    })
+}
+
+/// One sample. What grows is told as it is now: whoever asks twice knows the rate.
+async fn state(State(operators): State<Operators>) -> Json<Value> {
+    let process = process::read().await;
+    let sample = operators.sampler.latest();
+    let (relay, hub) = (&operators.relay, &operators.relay.hub);
+    let metrics = hub.metrics();
+    let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
+    let sessions: Map<String, Value> = Transport::ALL
+        .into_iter()
+        .map(|transport| (transport.as_str().to_owned(), metrics.sessions(transport).into()))
+        .collect();
+    let refused: Map<String, Value> = ErrorCode::ALL
+        .iter()
+        .map(|code| (code.as_str().to_owned(), metrics.refused(*code)))
+        .chain(CloseCode::ALL.iter().map(|code| (code.number().to_string(), metrics.closed(*code))))
+        .filter(|(_, count)| *count > 0)
+        .map(|(code, count)| (code, count.into()))
+        .collect();
+    Json(json!({
+        "at_ms": at_ms.round(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "is_draining": relay.is_draining(),
+        "connections": metrics.connections.get(),
+        "sessions": sessions,
+        "rooms": hub.live_rooms(),
+        "tail_bytes": hub.tail_bytes(),
+        "draws": metrics.draws.get(),
+        "received_bytes": metrics.received_bytes.get(),
+        "records_sent": metrics.records_sent.get(),
+        "sent_bytes": metrics.sent_bytes.get(),
+        "resumes": metrics.resumes.get(),
+        "resets": metrics.resets.get(),
+        "gaps_healed": metrics.gaps_healed.get(),
+        "slow_readers_closed": metrics.slow_readers_closed.get(),
+        "refused": refused,
+        "append": counts(&metrics.append),
+        "delivery": counts(&metrics.delivery),
+        "store": store(&operators, &sample),
+        "workers": sample.busy,
+        "queue_depth": sample.queue_depth,
+        "process": process.as_ref().map(process_json),
+    }))
+}
+
+/// `[[bound, count], …]` with the bound in the unit, `null` for what is above all.
+fn counts<B: Bounds>(histogram: &Histogram<B>) -> Vec<(f64, u64)> {
+    histogram.buckets()
+}
+
+fn store(operators: &Operators, sample: &Sample) -> Value {
+    let store = operators.relay.hub.store();
+    json!({
+        "description": store.describe(),
+        "is_up": sample.store_roundtrip.is_some(),
+        "roundtrip_ms": sample.store_roundtrip.map(|took| took.as_secs_f64() * 1e3),
+        "reconnects": store.reconnects(),
+    })
+}
+
+fn process_json(process: &Process) -> Value {
+    json!({
+        "cpu_s": process.cpu_s,
+        "resident_bytes": process.resident_bytes,
+        "open_files": process.open_files,
+        "max_open_files": process.max_open_files,
+        "threads": process.threads,
+        "started_at_s": process.started_at_s,
+        "cores": process.cores,
+        "memory_bytes": process.memory_bytes,
+        "available_bytes": process.available_bytes,
+    })
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(default)]
+    sort: Sort,
+    limit: Option<usize>,
+}
+
+/// By what the rooms are sorted: the most first.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Sort {
+    #[default]
+    Draws,
+    Sent,
+    Participants,
+    Readers,
+    Lag,
+    Bytes,
+    Name,
+}
+
+/// One of the rooms, as a row of the page's table.
+struct Row {
+    room: Arc<Room>,
+    rates: RoomRates,
+    participants: usize,
+}
+
+impl Row {
+    fn compare(&self, other: &Self, sort: Sort) -> Ordering {
+        let by_name = self.room.id().as_str().cmp(other.room.id().as_str());
+        match sort {
+            Sort::Draws => other.rates.draws_per_s.total_cmp(&self.rates.draws_per_s),
+            Sort::Sent => other.rates.records_sent_per_s.total_cmp(&self.rates.records_sent_per_s),
+            Sort::Participants => other.participants.cmp(&self.participants),
+            Sort::Readers => other.room.readers().cmp(&self.room.readers()),
+            Sort::Lag => other.rates.lag.cmp(&self.rates.lag),
+            Sort::Bytes => other.room.bytes().cmp(&self.room.bytes()),
+            Sort::Name => Ordering::Equal,
+        }
+        .then(by_name)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "room": self.room.id().as_str(),
+            "participants": self.participants,
+            "readers": self.room.readers(),
+            "draws_per_s": self.rates.draws_per_s,
+            "records_sent_per_s": self.rates.records_sent_per_s,
+            "lag_ms": self.rates.lag.as_secs_f64() * 1e3,
+            "records": self.room.head().seq.get(),
+            "bytes": self.room.bytes(),
+        })
+    }
+}
+
+/// The rooms that are live here, the busiest first.
+async fn rooms(State(operators): State<Operators>, asked: Query<Asked>) -> Json<Value> {
+    let sample = operators.sampler.latest_of_rooms();
+    let limit = asked.limit.unwrap_or(ROOMS_DEFAULT).min(ROOMS_MAX);
+    let mut rows: Vec<_> = operators.relay.hub.live().into_iter().map(|room| row(room, &sample)).collect();
+    let live = rows.len();
+    rows.sort_unstable_by(|a, b| a.compare(b, asked.sort));
+    rows.truncate(limit);
+    Json(json!({ "live": live, "rooms": rows.iter().map(Row::json).collect::<Vec<_>>() }))
+}
+
+fn row(room: Arc<Room>, sample: &Sample) -> Row {
+    let rates = sample.rooms.get(room.id()).copied().unwrap_or_default();
+    Row { rates, participants: room.participant_count(), room }
+}
+
+/// One room: who is here, and how it is.
+async fn room(State(operators): State<Operators>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
+    let id = named(&name)?;
+    let sample = operators.sampler.latest_of_rooms();
+    let handle = operators.relay.enter(&id).await?;
+    let mut answer = row(Arc::clone(&handle), &sample).json();
+    let participants = handle.participants().into_iter();
+    answer["people"] = participants
+        .map(|person| json!({"client": person.client.get(), "name": person.profile.name, "rgba": person.profile.rgba}))
+        .collect();
+    Ok(Json(answer))
+}
+
+/// The room's board, as the public address has it.
+async fn snapshot(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let handle = operators.relay.enter(&named(&name)?).await?;
+    snapshot_of(handle, None, &headers).await
+}

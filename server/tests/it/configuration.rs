@@ -1,0 +1,193 @@
+//! The settings as people set them: flags, the environment and a file, and a reload of it all at SIGHUP.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::support::eventually;
+use crate::support::process::Process;
+use crate::support::requests::{MESSAGE_PACK, answer};
+use crate::support::socket::{batch, mark};
+
+/// The program with nothing of this environment.
+fn inkrelay(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("INKRELAY_")) {
+        command.env_remove(name);
+    }
+    command.args(args);
+    command
+}
+
+fn succeeded(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn failed(output: Output) -> String {
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn written(folder: &Path, text: &str) -> String {
+    let file = folder.join("inkrelay.toml");
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_example_is_right() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/inkrelay.toml");
+    let text = std::fs::read_to_string(&example).unwrap();
+    let checked =
+        succeeded(inkrelay(&["config", "check", "--config", example.to_str().unwrap()]).output().unwrap());
+    assert_eq!(checked, "The settings are right.\n");
+
+    // What is commented out is right as well, but for what excludes each other or names files of yours.
+    let all: String = text
+        .lines()
+        .map(|line| {
+            line.strip_prefix("# ")
+                .filter(|line| line.contains(" = ") && !line.contains(": "))
+                .unwrap_or(line)
+        })
+        .filter(|line| !line.starts_with("secret-file") && !line.starts_with("token-keys"))
+        .filter(|line| !line.starts_with("tls-") && !line.starts_with("revoked"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert!(all.contains("\nredis = ") && all.contains("\ntrust-forwarded = "), "{all}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), &all);
+    succeeded(inkrelay(&["config", "check", "--config", &file]).output().unwrap());
+}
+
+#[test]
+fn a_flag_goes_before_the_environment_and_that_before_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "[limits]\nmax-batch = 1\nmax-rate = 1\nmax-rooms = 1\n");
+    let mut command = inkrelay(&["config", "show", "--max-batch", "3"]);
+    command.env("INKRELAY_CONFIG", &file).env("INKRELAY_MAX_BATCH", "2").env("INKRELAY_MAX_RATE", "2");
+    let shown = succeeded(command.output().unwrap());
+    for (setting, source) in [
+        ("max-batch = 3", "flag --max-batch".to_owned()),
+        ("max-rate = 2", "environment INKRELAY_MAX_RATE".to_owned()),
+        ("max-rooms = 1", format!("{file}, line 4")),
+        ("max-sessions = 1000", "default".to_owned()),
+    ] {
+        let line = shown.lines().find(|line| line.starts_with(&format!("{setting} ")));
+        assert!(line.is_some_and(|line| line.ends_with(&format!("# {source}"))), "{setting}:\n{shown}");
+    }
+}
+
+#[test]
+fn a_choice_of_a_flag_goes_before_another_choice_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "redis = \"redis://anna:hunter2@h\"\n");
+    let show = |args: &[&str]| {
+        succeeded(inkrelay(&[&["config", "show", "--config", &file], args].concat()).output().unwrap())
+    };
+    assert!(show(&["--memory"]).contains("# redis is not set"));
+    let shown = show(&[]);
+    assert!(shown.contains("# redis = \"redis://anna:***@h\"") && !shown.contains("hunter2"), "{shown}");
+    let file = written(folder.path(), "memory = true\nredis = \"redis://h\"\n");
+    let why = failed(inkrelay(&["config", "check", "--config", &file]).output().unwrap());
+    assert!(why.contains(":2: memory and redis exclude each other"), "{why}");
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "lisen = \"127.0.0.1:0\"\n[limits]\nmax-draw = \"much\"\n");
+    for command in [&["config", "check"][..], &["config", "show"], &["serve", "--memory"]] {
+        let why = failed(inkrelay(&[command, &["--config", &file]].concat()).output().unwrap());
+        assert!(why.contains("inkrelay.toml:1: there is no setting lisen: did you mean listen?"), "{why}");
+        assert!(why.contains("inkrelay.toml:3: max-draw cannot be \"much\": "), "{why}");
+        assert!(why.contains("write it like 65536, 64KiB or 1MB"), "{why}");
+    }
+    let why = failed(inkrelay(&["config", "check", "--config", "/nowhere/f.toml"]).output().unwrap());
+    assert!(why.contains("cannot read the settings in /nowhere/f.toml"), "{why}");
+    let why = failed(inkrelay(&["serve", "--max-draw", "much"]).output().unwrap());
+    assert!(why.contains("--max-draw") && why.contains("write it like"), "{why}");
+}
+
+#[test]
+fn other_addresses_than_loopback_need_to_be_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "listen = \"0.0.0.0:0\"\n");
+    for args in [&["--listen", "0.0.0.0:0"][..], &["--listen", "[::]:0"], &["--config", &file]] {
+        for command in [&["serve", "--memory"][..], &["config", "check"]] {
+            let why = failed(inkrelay(&[command, args].concat()).output().unwrap());
+            assert!(why.contains("--open") && why.contains("everyone who reaches that address"), "{why}");
+        }
+        succeeded(inkrelay(&[&["config", "check", "--open"], args].concat()).output().unwrap());
+    }
+    let mut open = inkrelay(&["config", "check", "--listen", "0.0.0.0:0"]);
+    succeeded(open.env("INKRELAY_OPEN", "true").output().unwrap());
+}
+
+#[test]
+fn the_reference_is_printed() {
+    let page = succeeded(inkrelay(&["config", "reference"]).output().unwrap());
+    assert!(page.starts_with("# Configuration\n") && page.contains("| `max-draw` |"), "{page}");
+}
+
+async fn limits(address: SocketAddr) -> Value {
+    let request = reqwest::Client::new().post(format!("http://{address}/v1/rooms/r/sessions"));
+    answer(request).await.json()["limits"].clone()
+}
+
+async fn post(address: SocketAddr, marks: u64) -> u16 {
+    let draws: Vec<_> = (1..=marks).map(mark).collect();
+    let request = reqwest::Client::new().post(format!("http://{address}/v1/rooms/r/draws"));
+    answer(request.header("content-type", MESSAGE_PACK).body(batch(&draws))).await.status
+}
+
+async fn allows(address: SocketAddr, origin: &str) -> bool {
+    let request = reqwest::Client::new().get(format!("http://{address}/v1/rooms/r")).header("origin", origin);
+    answer(request).await.status == 200
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hangup_reloads_what_can_be_and_a_wrong_file_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "allow-origin = [\"https://a.example\"]\n[limits]\nmax-batch = 3\n");
+    let log_file = folder.path().join("log");
+    let process = Process::start_logged(&log_file, &["--config", &file]);
+    let log = || std::fs::read_to_string(&log_file).unwrap();
+    let address = process.address;
+    assert!(limits(address).await.as_array().unwrap().contains(&3.into()));
+    assert_eq!((post(address, 3).await, post(address, 4).await), (200, 413));
+    assert!(allows(address, "https://a.example").await && !allows(address, "https://b.example").await);
+
+    written(
+        folder.path(),
+        "allow-origin = [\"https://b.example\"]\nrole = \"viewer\"\n[limits]\nmax-batch = 5\nmax-rate = 1000\n",
+    );
+    process.hang_up();
+    eventually("the new limit holds", async || post(address, 5).await == 200).await;
+    assert!(limits(address).await.as_array().unwrap().contains(&5.into()));
+    assert_eq!(post(address, 6).await, 413);
+    assert!(!allows(address, "https://a.example").await && allows(address, "https://b.example").await);
+    eventually("it says what changed", async || {
+        let log = log();
+        log.contains("reloaded max-batch: 3 → 5")
+            && log.contains("this needs a restart: role: \"drawer\" → \"viewer\"")
+    })
+    .await;
+
+    written(folder.path(), "[limits]\nmax-batch = \"many\"\nmax-rate = 7\n");
+    process.hang_up();
+    eventually("it says what is wrong", async || {
+        log().contains("nothing is reloaded: ")
+            && log().contains("inkrelay.toml:2: max-batch cannot be \"many\"")
+    })
+    .await;
+    assert_eq!(post(address, 5).await, 200);
+
+    written(folder.path(), "log = \"debug\"\n");
+    process.hang_up();
+    eventually("the default limit holds", async || post(address, 6).await == 200).await;
+    eventually("more is logged", async || log().contains("DEBUG")).await;
+}

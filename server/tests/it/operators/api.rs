@@ -1,0 +1,103 @@
+//! What the page asks: the state, rooms, one room; and what foreign pages may not.
+
+use std::net::TcpListener;
+
+use http::Method;
+
+use super::{get, relay, request};
+use crate::support::eventually;
+use crate::support::process::Process;
+use crate::support::requests::{MESSAGE_PACK, answer, still_works};
+use crate::support::socket::{Socket, mark};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_is_told() {
+    let (relay, operators) = relay().await;
+    assert_eq!(relay.post_marks("a", 1..=3).await.status, 200);
+    eventually("the store was asked", async || {
+        get(operators, "/api/state").await.json()["store"]["is_up"] == true
+    })
+    .await;
+    let answer = get(operators, "/api/state").await;
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let state = answer.json();
+    assert_eq!((&state["draws"], &state["rooms"]), (&3.into(), &1.into()));
+    assert!(state["store"]["description"].as_str().unwrap().contains("memory"), "{state}");
+    let appends: u64 =
+        state["append"].as_array().unwrap().iter().map(|bucket| bucket[1].as_u64().unwrap()).sum();
+    assert_eq!(appends, 1);
+    assert!(!state["process"]["cores"].as_array().unwrap().is_empty());
+    assert!(!state["workers"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rooms_are_told_the_busiest_first_and_one_with_its_people_and_board() {
+    let (relay, operators) = relay().await;
+    let mut drawer = Socket::join_as(relay.address, "busy", Socket::named("Ada")).await;
+    let _reader = Socket::join(relay.address, "quiet").await;
+    let mut n = 0;
+    eventually("one room is busier", async || {
+        n += 1;
+        drawer.draw(n, &[mark(n)]).await;
+        drawer.acked(n).await;
+        let rooms = get(operators, "/api/rooms?sort=draws&limit=1").await.json();
+        assert_eq!((&rooms["live"], rooms["rooms"].as_array().unwrap().len()), (&2.into(), 1));
+        let first = &rooms["rooms"][0];
+        first["room"] == "busy"
+            && first["draws_per_s"].as_f64().unwrap() > 0.0
+            && first["lag_ms"].as_f64().unwrap() > 0.0
+    })
+    .await;
+    let by_name = get(operators, "/api/rooms?sort=name").await.json();
+    assert_eq!(
+        (&by_name["rooms"][0]["room"], &by_name["rooms"][1]["room"]),
+        (&"busy".into(), &"quiet".into())
+    );
+    assert_eq!(get(operators, "/api/rooms?sort=colour").await.status, 400);
+
+    let room = get(operators, "/api/rooms/busy").await.json();
+    assert_eq!((&room["participants"], &room["readers"]), (&1.into(), &1.into()));
+    assert_eq!(
+        (&room["people"][0]["name"], &room["people"][0]["client"]),
+        (&"Ada".into(), &drawer.client.get().into())
+    );
+    let ask = |path: &str| request(operators, Method::GET, path).header("accept", MESSAGE_PACK);
+    let snapshot = answer(ask("/api/rooms/busy/snapshot")).await;
+    let public =
+        answer(relay.request(Method::GET, "/v1/rooms/busy/snapshot").header("accept", MESSAGE_PACK)).await;
+    assert_eq!((snapshot.status, &snapshot.body), (200, &public.body));
+    assert_eq!(get(operators, "/api/rooms/a%20b").await.problem(), (400, "malformed".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_pages_learn_nothing_and_change_nothing() {
+    let (_relay, operators) = relay().await;
+    for (name, value) in [
+        ("host", "evil.example:9090"),
+        ("origin", "http://evil.example"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+    ] {
+        for path in ["/api/state", "/api/rooms", "/api/rooms/a/snapshot", "/"] {
+            let refused = answer(request(operators, Method::GET, path).header(name, value)).await;
+            assert_eq!(refused.problem(), (403, "origin_refused".to_owned()), "{name}: {value}, {path}");
+            assert_eq!(refused.header("access-control-allow-origin"), None);
+        }
+    }
+    let page = get(operators, "/").await;
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert!(!policy.contains("unsafe") && !policy.contains('*'), "{policy}");
+    for path in ["/assets/none.js", "/etc/passwd", "/v1/rooms/a/draws"] {
+        assert_eq!(get(operators, path).await.problem(), (404, "not_found".to_owned()), "{path}");
+    }
+}
+
+/// Two relays on one machine are common.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_usual_port_that_is_taken_is_no_reason_not_to_serve() {
+    // Where another process has it already, it is taken as well.
+    let _taken = TcpListener::bind("127.0.0.1:9090");
+    let relay = Process::start(&["--operators-listen", "127.0.0.1:9090"]);
+    still_works(relay.address).await;
+}
