@@ -117,8 +117,6 @@ async fn the_relay_takes_the_environments_and_answers_the_probes() {
         path.display().to_string()
     };
     let secret = keep("secret", "of these relays alone, and long enough for one\n");
-    let made = Command::new(env!("CARGO_BIN_EXE_inkrelay")).args(["token", "key"]).output().unwrap();
-    let key = keep("token.key", &String::from_utf8(made.stdout).unwrap());
     for mut environment in [compose_environment(), kubernetes_environment()] {
         let mut put = |name: &str, value: &str| {
             if let Some(old) = environment.get_mut(name) {
@@ -127,7 +125,6 @@ async fn the_relay_takes_the_environments_and_answers_the_probes() {
         };
         put("INKRELAY_REDIS", &redis.url());
         put("INKRELAY_SECRET_FILE", &secret);
-        put("INKRELAY_TOKEN_KEYS", &key);
         put("INKRELAY_OPERATORS_LISTEN", "127.0.0.1:0");
         put("INKRELAY_LISTEN", "127.0.0.1:0");
         let relay = Process::with_environment(&environment);
@@ -191,7 +188,7 @@ fn the_kubernetes_manifests_agree_with_each_other() {
         .collect();
     let volumes: BTreeSet<&str> =
         list(&pod["spec"]["volumes"]).iter().map(|volume| str(&volume["name"])).collect();
-    for file in ["INKRELAY_SECRET_FILE", "INKRELAY_TOKEN_KEYS"] {
+    for file in ["INKRELAY_SECRET_FILE"] {
         let (folder, _) = environment[file].rsplit_once('/').unwrap();
         assert!(volumes.contains(mounts[folder]), "{file}");
     }
