@@ -13,6 +13,9 @@ use super::PATIENCE;
 /// Ports that are tried before giving up: another process may take one between the search and the start.
 const PORTS_TRIED: usize = 10;
 
+/// Lines of what it logged that a test which fails shows.
+const LINES_SHOWN: usize = 40;
+
 /// The relays that stand in the configuration.
 const RELAYS: [&str; 2] = ["127.0.0.1:8081", "127.0.0.1:8082"];
 
@@ -161,6 +164,12 @@ impl Nginx {
 impl Drop for Nginx {
     fn drop(&mut self) {
         end(&mut self.child);
+        if std::thread::panicking() {
+            let log = self.access_log();
+            let odd = log.lines().filter(|line| !line.contains(" 200 ") && !line.contains(" 101 "));
+            odd.take(LINES_SHOWN).for_each(|line| eprintln!("nginx: {line}"));
+            self.folder.log().lines().take(LINES_SHOWN).for_each(|line| eprintln!("nginx: {line}"));
+        }
     }
 }
 
