@@ -161,7 +161,7 @@ fn start(mut command: Command) -> Option<(Child, SocketAddr)> {
         return None;
     };
     let first = first.expect("as text");
-    let address = first.rsplit("http://").next().and_then(|address| address.trim().parse().ok());
+    let address = first.rsplit("://").next().and_then(|address| address.trim().parse().ok());
     // What it says later is read, so that it never waits for it to be.
     std::thread::spawn(move || lines.for_each(drop));
     Some((child, address.expect("an address ends the line")))
