@@ -11,6 +11,12 @@ pub enum ErrorCode {
     InvalidToken,
     /// The role does not allow it.
     Forbidden,
+    /// The room is locked: only moderators draw.
+    RoomLocked,
+    /// A moderator ended the session. It may be opened again.
+    Kicked,
+    /// Moderators keep the client, or its token's subject, out of the room.
+    Banned,
     /// The page's origin is not one that may connect.
     OriginRefused,
     /// There is no such address.
@@ -100,6 +106,9 @@ error_codes! {
     InvalidTicket => "invalid_ticket", 401, NewSession;
     InvalidToken => "invalid_token", 401, GiveUp;
     Forbidden => "forbidden", 403, Drop;
+    RoomLocked => "room_locked", 403, Drop;
+    Kicked => "kicked", 403, GiveUp;
+    Banned => "banned", 403, GiveUp;
     OriginRefused => "origin_refused", 403, GiveUp;
     NotFound => "not_found", 404, GiveUp;
     MethodNotAllowed => "method_not_allowed", 405, GiveUp;

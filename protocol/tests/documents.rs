@@ -123,7 +123,7 @@ fn rules_are_numbered_once() {
     for word in words.map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric())) {
         let mut parts = word.split('-');
         if let (Some(section), Some(number), None) = (parts.next(), parts.next(), parts.next()) {
-            let is_rule = matches!(section, "F" | "D" | "B" | "P" | "R" | "S" | "L" | "C" | "H")
+            let is_rule = matches!(section, "F" | "D" | "B" | "P" | "R" | "S" | "M" | "L" | "C" | "H")
                 && number.parse::<u16>().is_ok();
             assert!(!is_rule || unique.contains(word), "there is no rule {word}");
         }

@@ -112,6 +112,7 @@ fn server_frame(frame: &ServerFrame<'_>) -> Value {
         ServerFrame::GoAway { reason, retry_ms } => {
             json!({"type": "go_away", "reason": reason, "retry_ms": retry_ms})
         }
+        ServerFrame::Lock(is_locked) => json!({"type": "lock", "locked": is_locked}),
         ServerFrame::Unknown(tag) => json!({"type": "unknown", "tag": tag}),
     }
 }

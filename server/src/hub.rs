@@ -5,6 +5,7 @@
 //! finds either the old room, still complete, or a new one.
 
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -24,7 +25,9 @@ use crate::store::{Store, StoreError, StoreEvent, StoreListener};
 const HEALING_ROOMS: usize = 32;
 /// Rooms whose heads are compared in one call of the store.
 const COMPARED_ROOMS: usize = 256;
-/// Heads are compared with the store this often, so that a message lost by pub/sub shows within 5 s.
+/// Rooms whose rules are asked for at the same time.
+const RULED_ROOMS: usize = 64;
+/// Heads and rules are compared with the store this often, so that a message lost by pub/sub shows within 5 s.
 const WATCHDOG_INTERVAL: Duration = Duration::from_secs(3);
 
 /// What the hub is held to. 0 is no limit.
@@ -270,6 +273,11 @@ impl Hub {
                 Ok(heads) => rooms.iter().zip(&heads).for_each(|(room, head)| room.compare(head)),
                 Err(error) => return tracing::warn!(%error, "could not compare heads with the store"),
             }
+        }
+        let rules = futures_util::stream::iter(read).map(|room| async move { room.read_rules().await });
+        let failed = rules.buffer_unordered(RULED_ROOMS).filter_map(|read| std::future::ready(read.err()));
+        if let Some(error) = pin!(failed).next().await {
+            tracing::warn!(%error, "could not compare rules with the store");
         }
     }
 }

@@ -6,12 +6,14 @@
 
 mod append;
 pub mod cursor;
+pub mod erasing;
 pub mod feed;
 mod gossip;
 mod log;
 mod people;
 pub mod presence;
 pub mod row;
+mod rules;
 pub mod tail;
 
 mod beat;
@@ -38,6 +40,7 @@ pub use log::{LogError, LogReader};
 pub use people::Attachment;
 use presence::{NodeId, Presence};
 use row::{Following, Stretch};
+pub use rules::{Ending, NotChanged, Stay};
 use tail::{Offer, Tail, View};
 
 /// Records that a room reads of the end of its log when it comes to life, so that those who reconnect after
@@ -109,6 +112,7 @@ pub struct Room {
     catching_up: tokio::sync::Mutex<()>,
     appends: Mutex<append::Appends>,
     people: people::People,
+    rules: rules::RoomRules,
     counts: RoomCounts,
     /// Whoever holds the room now; it is not evicted meanwhile.
     users: AtomicUsize,
@@ -149,6 +153,7 @@ impl Room {
             catching_up: tokio::sync::Mutex::default(),
             appends: Mutex::default(),
             people: people::People::default(),
+            rules: rules::RoomRules::default(),
             counts: RoomCounts::default(),
             users: AtomicUsize::new(0),
             readers: AtomicUsize::new(0),
@@ -183,12 +188,13 @@ impl Room {
         self.changed.subscribe()
     }
 
-    /// Reads the end of the log, once for all who come at the same time.
+    /// Reads the rules and the end of the log, once for all who come at the same time.
     ///
     /// # Errors
     /// When the store does not answer. The next caller tries again.
     pub async fn load(self: &Arc<Self>) -> Result<(), StoreError> {
-        self.loaded.get_or_try_init(|| self.load_tail()).await?;
+        self.loaded.get_or_try_init(|| self.load_all()).await?;
+        self.renew_rules().await;
         if !self.is_stale() {
             return Ok(());
         }
@@ -197,7 +203,8 @@ impl Room {
         if self.is_stale() { self.catch_up().await } else { Ok(()) }
     }
 
-    async fn load_tail(self: &Arc<Self>) -> Result<(), StoreError> {
+    async fn load_all(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.read_rules().await?;
         let head = self.stored_head().await?;
         self.bytes.store(head.bytes, Ordering::Relaxed);
         let warm_from = head.position.seq.get().saturating_sub(WARM_RECORDS as u64);

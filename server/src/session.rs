@@ -2,6 +2,7 @@
 //!
 //! What all transports do alike is here: tickets, the door for draws, rates, and what is answered to a batch.
 
+pub mod moderation;
 pub mod rates;
 
 use std::borrow::Cow;
@@ -23,7 +24,7 @@ use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::live::Live;
 use crate::lock::lock;
 use crate::random;
-use crate::room::{ANSWER_TIME, NotStored, Room};
+use crate::room::{ANSWER_TIME, Ending, NotChanged, NotStored, Room};
 use crate::store::{Batch, StoreError};
 use rates::Rates;
 
@@ -42,6 +43,7 @@ pub struct Relay {
     draining: watch::Receiver<bool>,
     is_leaving: AtomicBool,
     last_at: AtomicU64,
+    erasures: moderation::Erasures,
 }
 
 /// Takes the settings after a reload, and the files that they name: for parts that hold something made of them.
@@ -121,12 +123,34 @@ impl From<NotStored> for Refused {
                 expected: Some(gap.expected),
                 ..Self::new(ErrorCode::Gap, format!("n leaves a gap: {} is expected", gap.expected))
             },
+            NotStored::Locked { stored } => Self {
+                index: Some(stored),
+                ..Self::new(ErrorCode::RoomLocked, "the room is locked: only moderators draw")
+            },
             NotStored::RoomFull => Self::new(ErrorCode::RoomFull, "the room holds as many bytes as it may"),
             NotStored::StoreFull => Self::new(ErrorCode::StoreFull, "the store has no space left"),
             NotStored::Overloaded => Self::new(ErrorCode::RateLimited, "more waits for the store than may"),
             NotStored::Unknown => {
                 Self::new(ErrorCode::StoreUnavailable, "the store gives no answer: send the same again")
             }
+        }
+    }
+}
+
+impl From<Ending> for Refused {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Kicked => Self::new(ErrorCode::Kicked, "a moderator ended your session"),
+            Ending::Banned => Self::new(ErrorCode::Banned, "moderators keep you out of this room"),
+        }
+    }
+}
+
+impl From<NotChanged> for Refused {
+    fn from(why: NotChanged) -> Self {
+        match why {
+            NotChanged::TooManyBans(why) => Self::new(ErrorCode::TooLarge, why.to_string()),
+            NotChanged::Store(error) => error.into(),
         }
     }
 }
@@ -201,6 +225,7 @@ impl Relay {
             draining,
             is_leaving: AtomicBool::new(false),
             last_at: AtomicU64::new(0),
+            erasures: moderation::Erasures::default(),
         }
     }
 
@@ -363,6 +388,11 @@ impl Relay {
             return Err(Refused::malformed("the numbers of the batch pass 2^53 - 1"));
         }
         let draws = check_batch(draws, &limits, Drawer { client: author, role })?;
+        Ok(self.records(author, n, &draws))
+    }
+
+    /// The batch of draws that passed the door, or are the server's own.
+    fn records(&self, author: ClientId, n: u64, draws: &[&[u8]]) -> Batch {
         let at = self.now();
         let bytes: usize = draws.iter().map(|draw| draw.len() + Record::OVERHEAD_BYTES).sum();
         let mut encoded = Vec::with_capacity(bytes);
@@ -376,7 +406,7 @@ impl Relay {
         let mut start = 0;
         let split = |end: usize| encoded.split_to(end - std::mem::replace(&mut start, end));
         let records = ends.into_iter().map(split).collect();
-        Ok(Batch { author, first_n: n, records })
+        Batch { author, first_n: n, records }
     }
 
     /// Milliseconds since 1970; never less than it was, also when the clock is set back.

@@ -20,11 +20,16 @@
 //! 6. **Epochs.** A room's epoch changes whenever the store cannot vouch that nothing acknowledged was lost,
 //!    and no later log of that room ever has the old one. A log without records is told as [`Epoch::EMPTY`].
 //! 7. **Bytes.** Records come back exactly as they were appended.
-//! 8. **Reading does not write.** Asking about a room that nobody has drawn in leaves no trace.
+//! 8. **Reading does not write.** Asking about a room that nobody has drawn in, or ruled, leaves no trace.
+//! 9. **Rules.** A room's rules stand apart from its log: either can be there without the other, and a new epoch
+//!    leaves them as they are. [`Store::set_rules`] takes effect only where the rules are those that were expected, so
+//!    that of two changes at once neither is lost. When it says that it did, they are as durable as an append. Rules
+//!    that are the default again are as those of a room that nobody ruled.
 
 mod embedded;
 mod memory;
 mod redis;
+pub mod rules;
 
 use std::sync::Weak;
 
@@ -35,6 +40,7 @@ use inkrelay_protocol::{ClientId, Epoch, Identity, Position, RoomId, Seq};
 pub use embedded::{EmbeddedStore, OpenError, SyncPolicy};
 pub use memory::MemoryStore;
 pub use redis::{RedisConfig, RedisConnectError, RedisStore};
+pub use rules::Rules;
 
 /// Consecutive draws of one author, each encoded as the record that it will be.
 #[derive(Clone, Debug)]
@@ -203,6 +209,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// The newest number of that author which is stored; 0 for none.
     async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError>;
+
+    /// What moderators laid down for a room; the default where nobody did.
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError>;
+
+    /// Lays down other rules, where they are `expected` until now. `false` when they are not, and nothing is changed.
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError>;
 
     /// The key under which tickets are signed: made once, then the same for every server on this store.
     async fn secret(&self) -> Result<[u8; 32], StoreError>;

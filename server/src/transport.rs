@@ -11,6 +11,7 @@ mod http;
 mod lingering;
 mod listener;
 mod long_poll;
+mod moderation;
 mod problem;
 mod request;
 mod snapshot;

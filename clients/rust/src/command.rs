@@ -1,4 +1,4 @@
-//! The commands of the command line that are clients: `draw`, `watch`, `board` and `health`.
+//! The commands of the command line that are clients: `draw`, `watch`, `board`, `moderate` and `health`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use crate::http::{Endpoint, Http, HttpError};
 mod board;
 mod draw;
 mod health;
+mod moderate;
 mod watch;
 
 /// A command that talks to a server.
@@ -25,6 +26,8 @@ pub enum Command {
     Board(board::BoardArgs),
     /// Ask whether a server is ready: ends with 0 if it is, and with 1 otherwise
     Health(health::HealthArgs),
+    /// Lock a room, kick, ban, erase or clear, as a moderator
+    Moderate(moderate::ModerateArgs),
 }
 
 /// Runs a command to its end.
@@ -37,6 +40,7 @@ pub async fn run(command: Command) -> Result<(), CommandError> {
         Command::Watch(args) => watch::run(args).await,
         Command::Board(args) => board::run(args).await,
         Command::Health(args) => health::run(args).await,
+        Command::Moderate(args) => moderate::run(args).await,
     }
 }
 

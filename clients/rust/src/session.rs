@@ -204,7 +204,8 @@ impl Session {
             ServerFrame::GoAway { reason, retry_ms } => {
                 return Err(Ended::retry(format!("the server is going away: {reason}"), Some(retry_ms)));
             }
-            ServerFrame::Unknown(_) => {}
+            // What it means for a draw is told by an error.
+            ServerFrame::Lock(_) | ServerFrame::Unknown(_) => {}
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ export type Relay = Pick<
   Client,
   | "room" | "id" | "role" | "state" | "unsentChanges" | "full" | "participants" | "canUndo" | "canRedo" | "board" | "on"
   | "begin" | "extend" | "cancel" | "erase" | "beginGroup" | "endGroup" | "pointer"
-  | "clear" | "undo" | "redo" | "setProfile" | "retry" | "history"
+  | "clear" | "undo" | "redo" | "setProfile" | "retry" | "history" | "locked" | "moderate" | "revoke"
 >; // biome-ignore format: a list
 
 /** What the panels need of the stage. */
@@ -35,6 +35,12 @@ export type Paper = Pick<
 
 /** The small panels that open from a button; one at a time. */
 export type Panel = "menu" | "people" | "style" | "zoom";
+/** What a moderator is asked about before it is done. */
+export interface ModerationQuestion {
+  readonly action: "ban" | "erase";
+  readonly person: Participant;
+}
+
 /** The dialogs that want an answer or a look; one at a time. */
 export type DialogName = "share" | "boards" | "clear" | "help";
 
@@ -56,6 +62,8 @@ export class AppState {
   readonly participants = signal<readonly Participant[]>([]);
   readonly me = signal<number | null>(null);
   readonly role = signal<Role | null>(null);
+  /** Whether moderators locked the board. */
+  readonly boardLocked = signal(false);
   /** Whether the board is known to take no more ink. */
   readonly full = signal(false);
   readonly history = signal({ canUndo: false, canRedo: false });
@@ -79,10 +87,16 @@ export class AppState {
   });
   readonly toasts = new Toasts();
 
+  /** Whether one may kick, ban, erase what others drew, and lock the board. */
+  readonly moderates: ReadonlySignal<boolean> = computed(() => this.role.value === 2);
+  /** Whom a moderator is being asked about, and what. */
+  readonly question = signal<ModerationQuestion | null>(null);
+
   /** Why nothing can be drawn; `null`: it can. */
-  readonly locked: ReadonlySignal<"viewer" | "refused" | "full" | null> = computed(() => {
+  readonly locked: ReadonlySignal<"viewer" | "refused" | "full" | "locked" | null> = computed(() => {
     if (this.connection.value.kind === "refused") return "refused";
     if (this.role.value === 0) return "viewer";
+    if (this.boardLocked.value && !this.moderates.value) return "locked";
     return this.full.value ? "full" : null;
   });
 
@@ -107,6 +121,7 @@ export class AppState {
     this.role.value = client.role;
     this.history.value = { canUndo: client.canUndo, canRedo: client.canRedo };
     this.full.value = client.full;
+    this.boardLocked.value = client.locked;
     this.#setUnsent(client.unsentChanges);
     const ends = [
       client.on("state", (state) => {
@@ -116,6 +131,9 @@ export class AppState {
       client.on("unsent", () => this.#setUnsent(client.unsentChanges)),
       client.on("full", (full) => {
         this.full.value = full;
+      }),
+      client.on("locked", (locked) => {
+        this.boardLocked.value = locked;
       }),
       client.on("durable", (durable) => {
         this.durable.value = durable;
@@ -185,6 +203,12 @@ export class AppState {
     this.dialog.value = dialog;
   }
 
+  /** Asks before it is done to somebody. */
+  askAbout(action: ModerationQuestion["action"], person: Participant): void {
+    this.panel.value = null;
+    this.question.value = { action, person };
+  }
+
   follow(client: number | null): void {
     this.following.value = client;
     if (client !== null) this.panel.value = null;
@@ -197,13 +221,13 @@ export class AppState {
   }
 
   undo(): void {
-    if (this.locked.value === "full") return;
+    if (this.locked.value === "full" || this.locked.value === "locked") return;
     this.toasts.dismiss("cleared");
     this.client.value?.undo();
   }
 
   redo(): void {
-    if (this.locked.value === "full") return;
+    if (this.locked.value === "full" || this.locked.value === "locked") return;
     this.toasts.dismiss("cleared");
     this.client.value?.redo();
   }
@@ -211,7 +235,7 @@ export class AppState {
   /** Clears the board; the toast takes that back as long as nothing else was done. */
   clear(): void {
     const client = this.client.value;
-    if (client === null || this.locked.value === "full") return;
+    if (client === null || this.locked.value === "full" || this.locked.value === "locked") return;
     client.clear();
     this.toasts.show({
       key: "cleared",

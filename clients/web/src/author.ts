@@ -3,7 +3,7 @@
  * together, so that no two of them disagree, and shows own draws on the board before the log has them.
  */
 
-import type { Draw, StrokeName, Style } from "./draw.ts";
+import type { Draw, DrawName, StrokeName, Style } from "./draw.ts";
 import { History, type HistoryState } from "./history.ts";
 import { type Identity, LeaseLost } from "./identity.ts";
 import type { LiveBoard } from "./live-board.ts";
@@ -123,6 +123,14 @@ export class Author {
     const group = this.#group ?? [];
     this.#group = null;
     if (group.length > 0) this.#history.onHidden(group);
+    this.#changed();
+  }
+
+  /** Takes back what others hid. */
+  revoke(draws: readonly DrawName[]): void {
+    for (let from = 0; from < draws.length; from += ERASE_STROKES_MAX) {
+      this.#push({ kind: "revoke", draws: draws.slice(from, from + ERASE_STROKES_MAX) });
+    }
     this.#changed();
   }
 

@@ -1,5 +1,5 @@
 /** Bodies: the JSON of HTTP answers, read field by field. What is not as it should be is {@link Malformed}. */
-import type { Participant, Role, SessionLimits } from "./draw.ts";
+import type { DrawName, Participant, Role, SessionLimits } from "./draw.ts";
 import type { Welcome } from "./frame.ts";
 import { CLIENT_MAX, CREDENTIAL_BYTES, RGBA_MAX } from "./limits.ts";
 import { Malformed } from "./msgpack.ts";
@@ -133,9 +133,43 @@ function role(value: unknown): Role {
   return value;
 }
 
-/** Reads who is here from what a room tells of itself. @throws {@link Malformed} */
-export function parsePeople(text: string): Participant[] {
-  const list = object(json(text)).participants;
+/** What a room tells of itself, as far as it is of interest here. */
+export interface RoomInfo {
+  readonly participants: readonly Participant[];
+  /** Whether only moderators draw. Servers before this field lock nothing. */
+  readonly locked: boolean;
+}
+
+/** Reads what a room tells of itself. @throws {@link Malformed} */
+export function parseRoomInfo(text: string): RoomInfo {
+  const body = object(json(text));
+  return { participants: people(body.participants), locked: body.locked === true };
+}
+
+/** What an answer to a moderator says. */
+export interface ModerationAnswer {
+  readonly done: boolean;
+  readonly erased: number;
+  /** Author and number of each record that was appended. */
+  readonly records: readonly DrawName[];
+}
+
+/** Reads an answer to a moderator. @throws {@link Malformed} */
+export function parseModerated(text: string): ModerationAnswer {
+  const body = object(json(text));
+  const records: readonly unknown[] = Array.isArray(body.records) ? body.records : [];
+  return {
+    done: body.done !== false,
+    erased: integerOrNull(body.erased) ?? 0,
+    records: records.map((item): DrawName => {
+      if (!Array.isArray(item)) throw new Malformed("no name of a record");
+      const [author, n]: readonly unknown[] = item;
+      return [integer(author, CLIENT_MAX), integer(n)];
+    }),
+  };
+}
+
+function people(list: unknown): Participant[] {
   if (!Array.isArray(list)) throw new Malformed("no participants");
   return list.map((item: unknown) => {
     if (!Array.isArray(item)) throw new Malformed("no participant");

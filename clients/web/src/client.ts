@@ -2,10 +2,11 @@
 import { Author } from "./author.ts";
 import type { Picture } from "./board.ts";
 import { Connection } from "./connection.ts";
-import type { Participant, Profile, Role, StrokeName, Style } from "./draw.ts";
+import type { DrawName, Participant, Profile, Role, StrokeName, Style } from "./draw.ts";
 import { Emitter } from "./emitter.ts";
 import { Endpoint } from "./http.ts";
 import { LiveBoard } from "./live-board.ts";
+import { type Moderated, type Moderation, moderate } from "./moderation.ts";
 import { type ClientEvents, type ClientOptions, type State, TIMING } from "./options.ts";
 import { Orphans } from "./orphans.ts";
 import { browserPage, hasIndexedDb } from "./page.ts";
@@ -30,12 +31,14 @@ export class Client {
   #token: string | null;
   #role: Role | null = null;
   #participants: readonly Participant[] = [];
+  #locked = false;
   /** As of the newest welcome: what the store had of this client, in which log. */
   #welcomed = { epoch: 0, lastN: 0 };
   #told = { unsent: 0, unsentChanges: 0, full: false, canUndo: false, canRedo: false };
   #flushes: { readonly through: number; readonly done: () => void; readonly fail: (error: Error) => void }[] =
     [];
   #isClosed = false;
+  readonly #closing = new AbortController();
 
   /**
    * Opens the outbox, then connects and stays connected. Resolves when it can take draws: no network needed. Rejects
@@ -131,6 +134,11 @@ export class Client {
     return this.#participants;
   }
 
+  /** Whether the room is locked: then only moderators draw. As the newest connection said. */
+  get locked(): boolean {
+    return this.#locked;
+  }
+
   get canUndo(): boolean {
     return this.#author.canUndo;
   }
@@ -195,6 +203,16 @@ export class Client {
     this.#author.redo();
   }
 
+  /** Takes back erases, clears and revokes of others: for moderators. Not part of what undo goes through. */
+  revoke(draws: readonly DrawName[]): void {
+    this.#author.revoke(draws);
+  }
+
+  /** Does something as a moderator; only moderators may. Resolves when it is done, or is not. Never rejects. */
+  moderate(what: Moderation): Promise<Moderated> {
+    return moderate(this.#endpoint, this.#session.credentials, what, this.#closing.signal);
+  }
+
   /** Where the pen hovers, in sixteenths of a CSS pixel. Others see it only while this client has a WebSocket. */
   pointer(x: number, y: number): void {
     const { state } = this;
@@ -237,6 +255,7 @@ export class Client {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#closing.abort();
     this.#stopWakeups();
     this.#connection.close();
     await this.#author.close();
@@ -274,6 +293,11 @@ export class Client {
       onParticipants: (participants) => {
         this.#participants = participants;
         this.#emitter.emit("participants", participants);
+      },
+      onLocked: (locked) => {
+        if (locked === this.#locked) return;
+        this.#locked = locked;
+        this.#emitter.emit("locked", locked);
       },
       onPointer: ({ client, x, y }) => this.#emitter.emit("pointer", { client, x, y }),
     };

@@ -1,5 +1,13 @@
 /** The codec: everything that turns the wire's bytes and texts into values and back, in one place to import from. */
-export { type Posted, type Problem, parsePeople, parsePosted, parseProblem, parseSession } from "./body.ts";
+export {
+  type Posted,
+  type Problem,
+  parseModerated,
+  parsePosted,
+  parseProblem,
+  parseRoomInfo,
+  parseSession,
+} from "./body.ts";
 export {
   decodePoll,
   decodeServerFrame,

@@ -40,6 +40,8 @@ export type ServerFrame =
     }
   /** The server is draining: reconnect after that time. */
   | { readonly kind: "goAway"; readonly reason: string; readonly retryMs: number }
+  /** Whether only moderators draw. */
+  | { readonly kind: "lock"; readonly locked: boolean }
   /** Of a tag that a later version knows. */
   | { readonly kind: "unknown"; readonly tag: number };
 
@@ -148,6 +150,8 @@ function readFrame(tag: number, fields: Fields): ServerFrame {
     }
     case 73:
       return { kind: "goAway", reason: fields.required().str(), retryMs: readSafe(fields) };
+    case 75:
+      return { kind: "lock", locked: fields.required().bool() };
     default:
       return { kind: "unknown", tag };
   }

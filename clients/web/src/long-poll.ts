@@ -6,7 +6,7 @@
  * client goes from one to the other and back without losing or doubling anything.
  */
 import { problemRemedy } from "./code.ts";
-import { decodePoll, decodeSnapshot, parsePeople } from "./codec.ts";
+import { decodePoll, decodeSnapshot, parseRoomInfo } from "./codec.ts";
 import {
   ask,
   type Endpoint,
@@ -160,8 +160,8 @@ export class PollRun {
       const answer = await this.#ask("GET", "", REQUEST_TIMEOUT_MS);
       if (signal.aborted) return;
       if (answer.kind === "answer") {
-        const people = readText(parsePeople, answer.body);
-        if (people !== null) this.#session.onParticipants(people);
+        const room = readText(parseRoomInfo, answer.body);
+        if (room !== null) this.#session.onRoomInfo(room.participants, room.locked);
       }
       await sleep(PEOPLE_INTERVAL_MS, signal);
     }

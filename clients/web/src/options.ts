@@ -75,6 +75,8 @@ export interface ClientEvents {
   refused: { readonly code: string; readonly message: string };
   /** Whether the room is known to take no more draws: see `Client.full`. */
   full: boolean;
+  /** Whether the room is locked, so that only moderators draw. */
+  locked: boolean;
   participants: readonly Participant[];
   pointer: { readonly client: number; readonly x: number; readonly y: number };
   /** Whether there is something to undo and to redo. */

@@ -163,6 +163,7 @@ class Orphan implements Listener {
   onReset(): void {}
   onProgress(): void {}
   onParticipants(): void {}
+  onLocked(): void {}
   onPointer(): void {}
 
   #save(): void {

@@ -88,6 +88,8 @@ export interface Listener {
   /** The replica moved, or caught up. */
   onProgress(): void;
   onParticipants(participants: readonly Participant[]): void;
+  /** Whether only moderators draw. */
+  onLocked(locked: boolean): void;
   onPointer(pointer: { readonly client: number; readonly x: number; readonly y: number }): void;
 }
 
@@ -106,6 +108,8 @@ export class Session {
   /** Sends what is there to send; set by the transport that runs. */
   #send: (() => void) | null = null;
   #sendQueued = false;
+  /** What this connection said of a lock; where it said nothing before it lists who is here, there is none. */
+  #locked = false;
 
   constructor(outbox: Outbox, listener: Listener, profile: Profile | null, token: string | null) {
     this.outbox = outbox;
@@ -217,7 +221,11 @@ export class Session {
       case "reset":
         return this.onReset(frame.position, frame.records, frame.more);
       case "participants":
-        this.#listener.onParticipants(frame.participants);
+        this.onRoomInfo(frame.participants, this.#locked);
+        return null;
+      case "lock":
+        this.#locked = frame.locked;
+        this.#listener.onLocked(frame.locked);
         return null;
       case "pointer":
         this.#listener.onPointer(frame);
@@ -241,6 +249,7 @@ export class Session {
     this.replica.onConnected(welcome.position);
     const result = this.outbox.onWelcome(welcome.client, welcome.ticket, welcome.limits, now);
     if (result === "lost") return numberingLost();
+    this.#locked = false;
     this.#listener.onWelcome(welcome);
     if (result.length > 0) this.#listener.onRefused(result);
     this.#listener.onOutbox();
@@ -334,7 +343,9 @@ export class Session {
     this.#listener.onOutbox();
   }
 
-  onParticipants(participants: readonly Participant[]): void {
+  /** Who is here, and whether only moderators draw. */
+  onRoomInfo(participants: readonly Participant[], locked: boolean): void {
+    this.#listener.onLocked(locked);
     this.#listener.onParticipants(participants);
   }
 }

@@ -80,6 +80,8 @@ pub enum ServerFrame<'a> {
         /// When to reconnect, in milliseconds.
         retry_ms: u64,
     },
+    /// 75: whether only moderators draw. Not sent while a room was never locked.
+    Lock(bool),
     /// Of a tag that a later version knows.
     Unknown(u64),
 }
@@ -132,6 +134,7 @@ impl<'a> ServerFrame<'a> {
                 reason: fields.required()?.str()?.to_owned(),
                 retry_ms: read_safe(fields.required()?)?,
             },
+            75 => Self::Lock(fields.required()?.bool()?),
             tag => Self::Unknown(tag),
         };
         fields.close()?;
@@ -199,6 +202,10 @@ impl<'a> ServerFrame<'a> {
                 head(out, 3, 73);
                 msgpack::write_str(out, reason);
                 msgpack::write_uint(out, *retry_ms);
+            }
+            Self::Lock(is_locked) => {
+                head(out, 2, 75);
+                msgpack::write_bool(out, *is_locked);
             }
             Self::Unknown(tag) => head(out, 1, *tag),
         }

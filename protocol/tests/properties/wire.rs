@@ -174,6 +174,7 @@ proptest! {
         check_server(&ServerFrame::Participants(participants))?;
         check_server(&ServerFrame::Pointer { client, x, y })?;
         check_server(&ServerFrame::Error { code, message: message.clone(), retry_ms: b, n: Some(a) })?;
+        check_server(&ServerFrame::Lock(a % 2 == 0))?;
         check_server(&ServerFrame::GoAway { reason: message, retry_ms: a })?;
     }
 

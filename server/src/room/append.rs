@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use inkrelay_protocol::Position;
+use inkrelay_protocol::{Position, Role};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
@@ -38,6 +38,11 @@ pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>
 pub enum NotStored {
     /// A number before it is missing. Nothing of it is kept.
     Gap(Gap),
+    /// The room is locked, and its author no moderator. Nothing of it is kept.
+    Locked {
+        /// How many of its first draws were stored already, by an earlier sending.
+        stored: usize,
+    },
     /// The room holds as many bytes as it may. Nothing of it is kept.
     RoomFull,
     /// The store has no space. Nothing of it is kept.
@@ -57,6 +62,7 @@ pub type Reply = Box<dyn FnOnce(Answer) + Send>;
 /// A batch that waits for the store.
 pub struct Waiting {
     pub batch: Batch,
+    pub role: Role,
     pub bytes: usize,
     pub reply: Reply,
 }
@@ -136,11 +142,11 @@ impl Drop for Work {
 }
 
 impl Room {
-    /// Gives a batch to the store, together with whatever else waits. Replies come in the order of the batches, but for
-    /// those that the store is not asked about.
-    pub fn append(self: &Arc<Self>, batch: Batch, reply: Reply) {
+    /// Gives a batch of somebody with that role to the store, together with whatever else waits. Replies come in the
+    /// order of the batches, but for those that the store is not asked about.
+    pub fn append(self: &Arc<Self>, batch: Batch, role: Role, reply: Reply) {
         // Without anybody who waits for it, the work goes on by itself.
-        drop(self.begin_append(batch, reply));
+        drop(self.begin_append(batch, role, reply));
     }
 
     /// The same for whoever does nothing but wait for the answer, as long as it takes: the work is done in that very
@@ -148,13 +154,13 @@ impl Room {
     ///
     /// # Errors
     /// Why the batch is not, or may not be, stored.
-    pub async fn append_and_wait(self: &Arc<Self>, batch: Batch) -> Answer {
+    pub async fn append_and_wait(self: &Arc<Self>, batch: Batch, role: Role) -> Answer {
         let (sender, mut answer) = oneshot::channel();
         let reply = |answer| {
             // Whoever asked may be gone; then nobody needs the answer.
             let _ = sender.send(answer);
         };
-        if let Some(mut work) = self.begin_append(batch, Box::new(reply)) {
+        if let Some(mut work) = self.begin_append(batch, role, Box::new(reply)) {
             // The first append of this work has the batch in it.
             return poll_fn(|context| {
                 work.poll(context);
@@ -169,9 +175,9 @@ impl Room {
         answer.await.unwrap_or(Err(NotStored::Unknown))
     }
 
-    fn begin_append(self: &Arc<Self>, batch: Batch, reply: Reply) -> Option<Work> {
+    fn begin_append(self: &Arc<Self>, batch: Batch, role: Role, reply: Reply) -> Option<Work> {
         let bytes = batch.records.iter().map(bytes::Bytes::len).sum();
-        let pushed = lock(&self.appends).push(Waiting { batch, bytes, reply });
+        let pushed = lock(&self.appends).push(Waiting { batch, role, bytes, reply });
         match pushed {
             Ok(true) => {
                 let room = Arc::clone(self);
@@ -195,11 +201,34 @@ impl Room {
             if group.is_empty() {
                 return;
             }
+            let group = if self.is_locked() { self.refuse_in_lock(group).await } else { group };
             let group = self.refuse_what_does_not_fit(group).await;
             if !group.is_empty() {
                 self.append_group(group).await;
             }
         }
+    }
+
+    /// A locked room still answers retries of what it has.
+    async fn refuse_in_lock(&self, group: Vec<Waiting>) -> Vec<Waiting> {
+        let mut fitting = Vec::with_capacity(group.len());
+        for waiting in group {
+            let Batch { author, first_n, .. } = waiting.batch;
+            if waiting.role >= Role::Moderator {
+                fitting.push(waiting);
+                continue;
+            }
+            let last_n = if author.is_anonymous() { Ok(0) } else { self.last_n(author).await };
+            match last_n {
+                Ok(last_n) if waiting.batch.last_n() <= last_n => fitting.push(waiting),
+                Ok(last_n) => {
+                    let stored = usize::try_from((last_n + 1).saturating_sub(first_n)).unwrap_or(usize::MAX);
+                    (waiting.reply)(Err(NotStored::Locked { stored }));
+                }
+                Err(_) => (waiting.reply)(Err(NotStored::Unknown)),
+            }
+        }
+        fitting
     }
 
     /// A full room still answers retries of what it has.

@@ -19,12 +19,15 @@ pub enum Gossip {
     Attached(ClientId),
     /// The node is new in the room, and asks who is with the others.
     WhoIsThere,
+    /// What moderators laid down is another now: the store has it.
+    RulesChanged,
 }
 
 const HERE: u8 = 1;
 const POINTERS: u8 = 2;
 const ATTACHED: u8 = 3;
 const WHO_IS_THERE: u8 = 4;
+const RULES_CHANGED: u8 = 5;
 
 impl Gossip {
     /// The message's bytes.
@@ -51,6 +54,7 @@ impl Gossip {
                 out
             }
             Self::WhoIsThere => message(WHO_IS_THERE),
+            Self::RulesChanged => message(RULES_CHANGED),
         }
         .into()
     }
@@ -70,6 +74,7 @@ impl Gossip {
             }
             ATTACHED => Self::Attached(ClientId::new(u64::from_be_bytes(rest.try_into().ok()?))?),
             WHO_IS_THERE => Self::WhoIsThere,
+            RULES_CHANGED => Self::RulesChanged,
             _ => return None,
         };
         Some((NodeId::from_be_bytes(*node), gossip))
@@ -97,6 +102,7 @@ mod tests {
             Gossip::Pointers(vec![(client, -5, 1 << 30)]),
             Gossip::Attached(client),
             Gossip::WhoIsThere,
+            Gossip::RulesChanged,
         ] {
             let bytes = gossip.encode(9);
             for end in 0..bytes.len() {

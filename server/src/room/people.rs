@@ -200,6 +200,7 @@ impl Room {
                 }
             }
             Gossip::WhoIsThere => lock(&self.people.told).list_at = None,
+            Gossip::RulesChanged => self.request_rules(),
         }
         self.presence_changed();
     }
@@ -209,7 +210,17 @@ impl Room {
         self.tell(&Gossip::WhoIsThere);
     }
 
-    fn tell(&self, gossip: &Gossip) {
+    /// Wakes those who show what is new beside the log.
+    pub(super) fn show_news(&self) {
+        self.people.news.send_replace(());
+    }
+
+    /// Ends what presence a client has by its calls over HTTP; its WebSocket ends by itself. Returns whether it had any.
+    pub(super) fn dismiss(&self, client: ClientId) -> bool {
+        lock(&self.people.presence).dismiss(client)
+    }
+
+    pub(super) fn tell(&self, gossip: &Gossip) {
         if self.node.store.is_shared() {
             self.node.store.tell(&self.id, gossip.encode(self.node.id));
         }

@@ -164,6 +164,14 @@ impl<A: PartialEq> Presence<A> {
         }
     }
 
+    /// What the client was here by its calls over HTTP ends. Returns whether it was.
+    pub fn dismiss(&mut self, client: ClientId) -> bool {
+        let was_here =
+            self.members.get_mut(&client).is_some_and(|member| member.polled_until.take().is_some());
+        self.remove_if_gone(client);
+        was_here
+    }
+
     /// What another node says of those who are with it: the whole list.
     pub fn heard(&mut self, node: NodeId, list: Vec<Participant>, until: Instant) {
         let listed: std::collections::HashSet<ClientId> =
@@ -278,6 +286,17 @@ mod tests {
         assert_eq!(names(&presence), [(1, "poll".to_owned())]);
         presence.expire(now + POLL_PRESENCE);
         assert!(presence.is_empty());
+    }
+
+    #[test]
+    fn whoever_is_dismissed_stays_by_a_socket_only() {
+        let (mut presence, now) = (Presence::<u64>::default(), Instant::now());
+        presence.polled(id(1), None, now + POLL_PRESENCE);
+        presence.polled(id(2), None, now + POLL_PRESENCE);
+        presence.attach(id(2), 1, profile("both"));
+        assert_eq!([1, 2, 3].map(|client| presence.dismiss(id(client))), [true, true, false]);
+        assert_eq!(names(&presence), [(2, "both".to_owned())]);
+        assert!(!presence.dismiss(id(2)), "a socket is no call");
     }
 
     #[test]

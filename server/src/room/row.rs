@@ -301,7 +301,8 @@ mod tests {
         let author = ClientId::new(7).unwrap();
         let mut record = Vec::new();
         Record { identity: Identity { author, n, at: 1 }, draw: &[0x91, 4] }.encode(&mut record);
-        room.append_and_wait(Batch { author, first_n: n, records: vec![record.into()] }).await.unwrap();
+        let batch = Batch { author, first_n: n, records: vec![record.into()] };
+        room.append_and_wait(batch, inkrelay_protocol::Role::Drawer).await.unwrap();
     }
 
     async fn sit(room: &Arc<Room>, after: After, listener: &Arc<Listener>) -> Option<Seat> {

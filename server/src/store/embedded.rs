@@ -50,10 +50,11 @@
 //! | `journal` | a commit that is not folded | `number`; `entry`: MessagePack, `[room, epoch, before, [[author, first n, [record, …]], …]]` for each append, with nil for the epoch but for a room's first records; `checksum` |
 //! | `rooms` | a room with records | `name`; `id`: what the other tables call it; `epoch`; `head`: the last record's `seq`; `bytes` of all records; `checksum` |
 //! | `records` | a record | `room`, `seq`, `record`: its bytes as they go over the wire; `checksum` |
+//! | `rules` | the rules of a room that somebody ruled, with or without records | `room`: its name; `rules`: MessagePack, `[is locked, [banned client, …], [banned subject, …], kicks, [client of each of the last kicks, …]]`; `checksum` |
 //! | `clients` | an author's latest batch in a room | `room`, `client`, `first_n`, `last_n`, `last_seq`; `checksum` |
 //!
-//! A file without the journal, of version 1, gets one when it is opened; the server before it does not open it
-//! then. The newest second of what was drawn may stand in the journal only, also in a copy.
+//! An older file, without the journal (version 1) or the rules (version 2), gets them when it is opened; the server
+//! before it does not open it then. The newest second of what was drawn may stand in the journal only, also in a copy.
 //!
 //! Records are clustered by room and number, so a log is read in one sweep. (Rows of several records saved 5 % of
 //! the writer's CPU, and were a puzzle to read.)
@@ -66,6 +67,7 @@ mod journal;
 mod known;
 mod log;
 mod reader;
+mod rules;
 mod schema;
 mod unfolded;
 mod wal;
@@ -82,9 +84,10 @@ use inkrelay_protocol::{ClientId, RoomId, Seq};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use super::{Appended, Batch, Chunk, Head, ReadLimit, Store, StoreError};
+use super::{Appended, Batch, Chunk, Head, ReadLimit, Rules, Store, StoreError};
 pub use file::OpenError;
 use reader::Readers;
+use rules::SetRules;
 use unfolded::Unfolded;
 use writer::{Append, Command, Poison, Writer};
 
@@ -237,6 +240,17 @@ impl Store for EmbeddedStore {
         }
         let room = room.clone();
         in_time(self.readers.run(move |connection| log::last_n(connection, &room, author))).await
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        let room = room.clone();
+        in_time(self.readers.run(move |connection| rules::rules(connection, &room))).await
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let (room, expected, rules) = (room.clone(), expected.clone(), rules.clone());
+        in_time(self.ask(Command::SetRules(SetRules { room, expected, rules, reply }), answer)).await
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

@@ -8,14 +8,17 @@ use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Position, RoomId, Seq};
 
 use super::{
-    Appended, Batch, Chunk, Head, LatestBatch, Plan, ReadLimit, Store, StoreError, Stored, identity_of,
-    place, plan,
+    Appended, Batch, Chunk, Head, LatestBatch, Plan, ReadLimit, Rules, Store, StoreError, Stored,
+    identity_of, place, plan,
 };
+use crate::lock::lock;
 use crate::random;
 
 /// Logs in a map. See the module's documentation.
 pub struct MemoryStore {
     rooms: Mutex<HashMap<RoomId, Log>>,
+    /// Of the rooms that somebody ruled.
+    rules: Mutex<HashMap<RoomId, Rules>>,
     secret: [u8; 32],
 }
 
@@ -61,7 +64,7 @@ impl Log {
 impl MemoryStore {
     /// An empty store with a secret of its own.
     pub fn new() -> Self {
-        Self { rooms: Mutex::default(), secret: random::bytes() }
+        Self { rooms: Mutex::default(), rules: Mutex::default(), secret: random::bytes() }
     }
 
     fn with_log<T>(&self, room: &RoomId, empty: T, read: impl FnOnce(&Log) -> T) -> T {
@@ -69,7 +72,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RoomId, Log>> {
-        self.rooms.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.rooms)
     }
 }
 
@@ -129,6 +132,23 @@ impl Store for MemoryStore {
 
     async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError> {
         Ok(self.with_log(room, 0, |log| log.authors.get(&author).map_or(0, |latest| latest.last_n)))
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        Ok(lock(&self.rules).get(room).cloned().unwrap_or_default())
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        let mut all = lock(&self.rules);
+        if all.get(room).cloned().unwrap_or_default() != *expected {
+            return Ok(false);
+        }
+        if *rules == Rules::default() {
+            all.remove(room);
+        } else {
+            all.insert(room.clone(), rules.clone());
+        }
+        Ok(true)
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

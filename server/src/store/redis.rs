@@ -5,6 +5,7 @@
 //! | `inkrelay:{ROOM}:log` | list | one record per element: the truth |
 //! | `inkrelay:{ROOM}:meta` | hash | `replid`, `epoch`, and what must fit the other keys: `records`, `bytes`, `clients` |
 //! | `inkrelay:{ROOM}:clients` | hash | client → first n, last n and last seq of its latest batch |
+//! | `inkrelay:{ROOM}:rules` | string | what moderators laid down, if they did: MessagePack, as in `store/rules.rs` |
 //! | `inkrelay:secret` | string | the key under which tickets are signed |
 //!
 //! and the channels `inkrelay:{ROOM}`, see `message.rs`, and `inkrelay`, on which nothing is said. Channels do not
@@ -12,7 +13,7 @@
 //! What is appended is published when anybody but the server that appends it is subscribed, or may be at a replica.
 //! A Redis that lost its data is given the secret back by the servers that know it (`secret.rs`).
 //!
-//! Every access to a room goes through a script, which begins by asking whether the keys still belong together,
+//! Every access to a room's log goes through a script, which begins by asking whether the keys still belong together,
 //! and whether this is still the Redis that wrote them (`open.lua`). If not, a new epoch begins, and what the
 //! authors' numbers are is read from the list: about a second for a million records, in which Redis does nothing
 //! else.
@@ -25,6 +26,7 @@ mod call;
 mod element;
 mod link;
 mod message;
+mod rules;
 mod secret;
 mod subscriber;
 mod teller;
@@ -45,7 +47,8 @@ use self::link::{Link, Repeat};
 use self::subscriber::Subscriber;
 use self::teller::Teller;
 use super::{
-    Appended, Batch, Chunk, Gap, Head, ReadLimit, Store, StoreError, StoreListener, Stored, identity_of,
+    Appended, Batch, Chunk, Gap, Head, ReadLimit, Rules, Store, StoreError, StoreListener, Stored,
+    identity_of,
 };
 use crate::random;
 
@@ -121,6 +124,7 @@ struct Scripts {
     append: Script,
     read: Script,
     last_n: Script,
+    set_rules: Script,
 }
 
 impl RedisStore {
@@ -162,8 +166,12 @@ impl RedisStore {
             tokio::spawn(tell).abort_handle(),
             tokio::spawn(guard).abort_handle(),
         ];
-        let scripts =
-            Scripts { append: Script::new(APPEND), read: Script::new(READ), last_n: Script::new(LAST_N) };
+        let scripts = Scripts {
+            append: Script::new(APPEND),
+            read: Script::new(READ),
+            last_n: Script::new(LAST_N),
+            set_rules: Script::new(rules::SET),
+        };
         let store = Self { link, subscriber, teller, node, description, scripts, tasks, secret };
         let subscribed = tokio::time::timeout(config.answer_within, store.subscriber.subscribed()).await;
         subscribed.map_err(|_| unusable("a subscription was not confirmed".to_owned()))?;
@@ -261,6 +269,14 @@ impl Store for RedisStore {
         let call = Call::Run { script: &self.scripts.last_n, keys: &keys, args };
         let reply = self.link.run(&call, Repeat::Safe).await?;
         integer(&reply).ok_or_else(unexpected)
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        rules::get(&self.link, room).await
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        rules::set(&self.link, &self.scripts.set_rules, room, expected, rules).await
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

@@ -14,7 +14,7 @@ use super::encoding::Encoding;
 use super::position_array;
 use super::problem::Problem;
 use super::request::PeerAddress;
-use super::request::{Admitted, N, Shared, body, ticket};
+use super::request::{Admitted, N, Shared, admit, body, ticket};
 use crate::session::{Refused, in_time};
 
 /// Stores a batch and answers where it stands.
@@ -50,7 +50,9 @@ pub async fn post(
     };
     let (stored, head) = in_time(async {
         let handle = relay.enter(&room).await?;
-        handle.append_and_wait(relay.stamp(grant.role, author, n, &draws)?).await.map_err(Refused::from)
+        admit(&handle, author, &grant)?;
+        let batch = relay.stamp(grant.role, author, n, &draws)?;
+        handle.append_and_wait(batch, grant.role).await.map_err(Refused::from)
     })
     .await?;
     Ok(Json(json!({

@@ -17,10 +17,11 @@ use tokio::sync::watch;
 use super::MESSAGE;
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{Admitted, Shared, after, crowded, ticket};
+use super::request::{Admitted, Shared, admit, after, crowded, ticket};
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
 use crate::metrics::{InSession, Transport};
+use crate::room::Stay;
 use crate::room::feed::{Fed, Feed};
 use crate::session::{Draining, Relay, spread_retry};
 use crate::store::identity_of;
@@ -48,6 +49,7 @@ pub async fn stream(
 
     let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
     let client = who.map(|who| who.client);
+    let stay = admit(&reading, client.unwrap_or(ClientId::ANONYMOUS), &grant)?;
     if client.is_some_and(|client| !reading.polled(client, None)) {
         return Err(crowded());
     }
@@ -59,6 +61,7 @@ pub async fn stream(
         grant,
         reading,
         client,
+        stay,
         feed,
         changes,
         draining,
@@ -90,6 +93,7 @@ struct Events {
     reading: ReaderHandle,
     /// Whoever sent a ticket along is present as long as the stream lasts.
     client: Option<ClientId>,
+    stay: Stay,
     feed: Feed,
     changes: watch::Receiver<()>,
     draining: Draining,
@@ -98,13 +102,14 @@ struct Events {
 }
 
 impl Events {
-    /// The next bytes; `None` ends the stream, and the reader comes back with its last id.
+    /// The next bytes; `None` ends the stream, and the reader comes back with its last id. One that was kicked or banned
+    /// is told so then.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
                 return Some(ready);
             }
-            if self.draining.has_begun() || self.grant.has_ended() {
+            if self.draining.has_begun() || self.grant.has_ended() || self.stay.has_ended() {
                 return None;
             }
             if let Err(error) = self.step().await {
@@ -130,6 +135,7 @@ impl Events {
                     _ = self.changes.changed() => {}
                     () = self.draining.begun() => {}
                     () = self.grant.ended() => {}
+                    _ = self.stay.ended() => {}
                     () = quiet => self.ready.push_back(Bytes::from_static(COMMENT)),
                 }
             }

@@ -10,15 +10,17 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
-use inkrelay_protocol::{ErrorCode, Profile};
+use inkrelay_protocol::{ClientId, ErrorCode, Profile};
 use serde_json::{Value, json};
 use tower_http::compression::CompressionLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{Admitted, Door, HEAD, N, POSITION, PeerAddress, Shared, TICKET, body, crowded, ticket};
-use super::{board, draws, events, long_poll, position_array, snapshot, websocket};
+use super::request::{
+    Admitted, Door, HEAD, N, POSITION, PeerAddress, Shared, TICKET, admit, body, crowded, ticket,
+};
+use super::{board, draws, events, long_poll, moderation, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
 
 /// A store that does not say in this time that it is well is not.
@@ -38,6 +40,7 @@ pub fn router(relay: Arc<Relay>) -> Router {
         .route("/v1/rooms/{room}/draws", get(long_poll::poll).post(draws::post))
         .route("/v1/rooms/{room}/events", get(events::stream))
         .route("/v1/rooms/{room}/snapshot", get(snapshot::get).layer(CompressionLayer::new().gzip(true)))
+        .route("/v1/rooms/{room}/moderation", get(moderation::rules).post(moderation::act))
         .route("/v1/rooms/{room}/ws", get(websocket::upgrade))
         .fallback(|| async { Problem::new(ErrorCode::NotFound, "there is nothing at this address") })
         .method_not_allowed_fallback(|| async {
@@ -77,8 +80,9 @@ pub async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
     }
 }
 
-async fn room_info(State(relay): Shared, Admitted { room, .. }: Admitted) -> Result<Json<Value>, Problem> {
+async fn room_info(State(relay): Shared, Admitted { room, grant }: Admitted) -> Result<Json<Value>, Problem> {
     let handle = relay.enter(&room).await?;
+    admit(&handle, ClientId::ANONYMOUS, &grant)?;
     let participants: Vec<_> = handle
         .participants()
         .into_iter()
@@ -93,6 +97,7 @@ async fn room_info(State(relay): Shared, Admitted { room, .. }: Admitted) -> Res
         "participants": participants,
         "records": head.position.seq.get(),
         "bytes": head.bytes,
+        "locked": handle.is_locked(),
     })))
 }
 
@@ -112,6 +117,9 @@ async fn open_session(
     let who = relay.identify(&room, ticket(&headers)?)?;
     let (handle, limits) = in_time(async {
         let handle = relay.enter(&room).await?;
+        handle.stay(who.client, grant.subject.clone())?;
+        // Whoever was kicked comes back by this.
+        handle.was_kicked(who.client);
         let limits = relay.limits(&handle, &who).await?;
         Ok::<_, Refused>((handle, limits))
     })

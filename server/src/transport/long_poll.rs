@@ -1,5 +1,6 @@
 //! The long poll: answers as soon as there is something after a position, or after a time with nothing.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::extract::{Query, State};
@@ -8,12 +9,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Uri, header};
 use inkrelay_protocol::frame::write_records;
 use inkrelay_protocol::limits::{POLL_RECORDS_MAX, POLL_WAIT_DEFAULT_S, POLL_WAIT_MAX_S};
-use inkrelay_protocol::{After, ErrorCode, Seq, msgpack};
+use inkrelay_protocol::{After, ClientId, ErrorCode, Seq, msgpack};
 use tokio::time::Instant;
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{Admitted, HEAD, POSITION, Shared, after, crowded, ticket};
+use super::request::{Admitted, HEAD, POSITION, Shared, admit, after, crowded, ticket};
 use crate::metrics::Transport;
 use crate::room::Next;
 use crate::room::cursor::Cursor;
@@ -39,21 +40,24 @@ pub async fn poll(
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&uri)?;
     let who = ticket(&headers)?.map(|ticket| relay.identify(&room, Some(ticket))).transpose()?;
-    let (reading, mut cursor) = in_time(async {
+    let client = who.as_ref().map_or(ClientId::ANONYMOUS, |who| who.client);
+    let (reading, mut cursor, stay) = in_time(async {
         let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
+        let stay = admit(&reading, client, &grant)?;
         if let Some(who) = &who
             && !reading.polled(who.client, None)
         {
             return Err(crowded());
         }
         let cursor = reading.cursor(asked.after).await?.ok_or_else(|| Problem::position_gone(&room))?;
-        Ok((reading, cursor))
+        Ok((reading, cursor, stay))
     })
     .await?;
     let _counted = reading.metrics().session(Transport::LongPoll);
     let mut draining = relay.draining();
     let mut changes = reading.changes();
     let until = Instant::now() + asked.wait;
+    let mut ended = pin!(stay.ended());
     let limit = ReadLimit { records: asked.limit, bytes: ANSWER_BYTES };
     let records = loop {
         changes.borrow_and_update();
@@ -67,6 +71,11 @@ pub async fn poll(
             () = tokio::time::sleep_until(until) => true,
             () = draining.begun() => true,
             () = grant.ended() => return Err(Refused::token_ended().into()),
+            ending = ended.as_mut() => {
+                // Told now, and not once more with the next call.
+                reading.was_kicked(client);
+                return Err(Refused::from(ending).into());
+            }
         };
         if is_over {
             break Vec::new();

@@ -10,11 +10,12 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use inkrelay_protocol::position::InvalidPosition;
-use inkrelay_protocol::{After, ErrorCode, RoomId};
+use inkrelay_protocol::{After, ClientId, ErrorCode, RoomId};
 
 use super::address::CameByTls;
 use super::problem::Problem;
 use crate::access::Grant;
+use crate::room::{Ending, Room, Stay};
 use crate::session::{Refused, Relay};
 
 /// What the state of every handler is.
@@ -191,6 +192,16 @@ pub fn after(text: Option<&str>) -> Result<After, Problem> {
             .parse()
             .map_err(|error: InvalidPosition| Problem::new(ErrorCode::Malformed, error.to_string())),
     }
+}
+
+/// Lets a client call, or the anonymous one, and stay as long as the call takes. Whoever was kicked since its last call
+/// is told so, once.
+///
+/// # Errors
+/// That the client or its token's subject is banned, or was kicked.
+pub fn admit(room: &Room, client: ClientId, grant: &Grant) -> Result<Stay, Refused> {
+    let stay = room.stay(client, grant.subject.clone())?;
+    if room.was_kicked(client) { Err(Ending::Kicked.into()) } else { Ok(stay) }
 }
 
 /// As many are in the room as may be.

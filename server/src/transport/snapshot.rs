@@ -5,11 +5,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use inkrelay_protocol::{Position, msgpack};
+use inkrelay_protocol::{ClientId, Position, msgpack};
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{Admitted, POSITION, Shared};
+use super::request::{Admitted, POSITION, Shared, admit};
 use crate::access::Grant;
 use crate::hub::RoomHandle;
 use crate::room::{LogError, LogReader};
@@ -24,7 +24,9 @@ pub async fn get(
     Admitted { room, grant }: Admitted,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    of(relay.enter(&room).await?, Some(grant), &headers).await
+    let handle = relay.enter(&room).await?;
+    admit(&handle, ClientId::ANONYMOUS, &grant)?;
+    of(handle, Some(grant), &headers).await
 }
 
 /// The snapshot of a room that is held, as long as the grant lasts, or for an operator.

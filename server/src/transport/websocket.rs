@@ -35,6 +35,7 @@ use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 
+use self::answers::error_frame;
 use self::cipher::Cipher;
 pub use self::echo::echo;
 use self::outlet::Outlet;
@@ -50,8 +51,8 @@ use super::trace::RequestId;
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
 use crate::metrics::{InSession, Transport};
-use crate::room::Attachment;
 use crate::room::feed::Feed;
+use crate::room::{Attachment, Stay};
 use crate::session::{Identified, Refused, Relay, in_time};
 
 /// Bytes read at a time, and held by each connection. The library's own 128 KiB would be so for each idle one.
@@ -77,6 +78,8 @@ enum End {
     Peer,
     /// It is closed with that code.
     Close(CloseCode, String),
+    /// It is closed by moderators; an error says which way, since the code is that of other refusals too.
+    Dismissed(Refused),
 }
 
 impl End {
@@ -96,6 +99,7 @@ impl From<Refused> for End {
             ErrorCode::InvalidTicket | ErrorCode::InvalidToken => CloseCode::Unauthorized,
             ErrorCode::Draining => CloseCode::GoingAway,
             ErrorCode::Malformed => CloseCode::Malformed,
+            ErrorCode::Kicked | ErrorCode::Banned => return Self::Dismissed(refused),
             ErrorCode::Forbidden | ErrorCode::OriginRefused => CloseCode::Refused,
             _ => CloseCode::TryAgainLater,
         };
@@ -231,7 +235,17 @@ async fn serve(
         Err(end) => end,
     };
     // The client may be gone or stuck; after the close time the connection is dropped either way.
+    let end = match end {
+        End::Dismissed(refused) => {
+            let reason = refused.message.to_string();
+            // The close that follows sends it, and has a time of its own.
+            out.add(&error_frame(refused, None));
+            End::Close(CloseCode::Refused, reason)
+        }
+        end => end,
+    };
     match end {
+        End::Dismissed(_) => {}
         End::Close(code, reason) => {
             relay.hub.metrics().close(code);
             tracing::debug!(room, request, code = code.number(), reason, "closing a WebSocket");
@@ -313,6 +327,7 @@ struct Session<'r> {
     grant: Grant,
     who: Identified,
     address: IpAddr,
+    stay: Stay,
     attachment: Attachment,
     _counted: InSession,
 }
@@ -349,10 +364,13 @@ impl<'r> Session<'r> {
         let who = relay.identify(&room, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
         let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
+        let stay = reading.stay(who.client, grant.subject.clone()).map_err(Refused::from)?;
+        // Whoever was kicked comes back by this.
+        reading.was_kicked(who.client);
         let profile = hello.profile.clone().unwrap_or_default();
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
         let counted = reading.metrics().session(Transport::WebSocket);
-        let session = Self { relay, reading, grant, who, address, attachment, _counted: counted };
+        let session = Self { relay, reading, grant, who, address, stay, attachment, _counted: counted };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
@@ -378,6 +396,7 @@ impl<'r> Session<'r> {
             () = self.attachment.replaced() => {
                 End::close(CloseCode::Replaced, "a newer connection has the same ticket")
             }
+            ending = self.stay.ended() => Refused::from(ending).into(),
         }
     }
 }

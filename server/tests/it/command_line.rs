@@ -120,3 +120,27 @@ async fn a_quiet_room_is_watched_in_peace() {
     }
     relay.stopped().await;
 }
+
+/// M-1, M-3, M-8: as a moderator types it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_is_moderated_from_the_command_line() {
+    let relay = Relay::start(|config| config.role = inkrelay_protocol::Role::Moderator).await;
+    let moderate = async |args: &[&str]| inkrelay(&relay, &[&["moderate", "r"], args].concat()).await;
+    let said = async |args: &[&str]| succeeded(moderate(args).await);
+    assert_eq!(said(&["show"]).await, "not locked\n");
+    assert_eq!(said(&["lock"]).await, "locked\n");
+    assert_eq!(said(&["ban", "77"]).await, "locked\nbanned: 77\n");
+    assert_eq!(said(&["ban", "--subject", "ann"]).await, "locked\nbanned: 77\nbanned: \"ann\"\n");
+    assert_eq!(said(&["unban", "77"]).await, "locked\nbanned: \"ann\"\n");
+    assert_eq!(said(&["unlock"]).await, "not locked\nbanned: \"ann\"\n");
+    assert_eq!(said(&["kick", "77"]).await, "kicked 77\n");
+    assert_eq!(said(&["erase", "77"]).await, "nothing of 77 shows\n");
+    let stroke = "[[0,0,[0,1,16],0,[5,5],true]]";
+    assert_eq!(relay.post("/v1/rooms/r/draws", "application/json", stroke).await.status, 200);
+    let erased = said(&["erase", "0"]).await;
+    assert!(erased.starts_with("erased 1 stroke of 0; to take it back, revoke [0, "), "{erased}");
+    assert!(said(&["clear"]).await.starts_with("cleared; to take it back, revoke [0, "));
+    let why = failed(moderate(&["kick", "0"]).await);
+    assert!(why.contains("client 0 is everyone without a ticket"), "{why}");
+    assert_eq!(moderate(&["ban"]).await.status.code(), Some(2), "somebody has to be named");
+}

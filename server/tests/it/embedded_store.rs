@@ -6,6 +6,7 @@ mod damage;
 mod journal;
 mod open;
 mod roles;
+mod rules;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -9,6 +9,7 @@
 //! - `http`: sessions, polls, event streams, snapshots and the rest of the addresses
 //! - `board`: the drawing board's page and files, and that its page may connect
 //! - `presence`: who is here, and pointers
+//! - `moderation`: what moderators do, on every store and across servers
 //! - `drain`: a server that is told to stop
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
@@ -41,6 +42,7 @@ mod embedded_store;
 mod field_reports;
 mod http;
 mod limits;
+mod moderation;
 mod operators;
 mod presence;
 mod producer;

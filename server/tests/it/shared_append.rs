@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use inkrelay_protocol::{ClientId, Identity, Record, Seq};
+use inkrelay_protocol::{ClientId, Identity, Record, Role, Seq};
 use inkrelay_server::room::{Answer, Node, NotStored, Room, RoomLimits};
 use inkrelay_server::store::Batch;
 use tokio::sync::oneshot;
@@ -41,7 +41,7 @@ fn batch(author: u64, n: u64) -> Batch {
 /// Gives a batch to the room now, and returns where its answer comes.
 fn give(room: &Arc<Room>, batch: Batch) -> oneshot::Receiver<Answer> {
     let (sender, answer) = oneshot::channel();
-    room.append(batch, Box::new(|answer| sender.send(answer).expect("the test waits")));
+    room.append(batch, Role::Drawer, Box::new(|answer| sender.send(answer).expect("the test waits")));
     answer
 }
 
@@ -52,7 +52,7 @@ async fn whoever_waits_does_the_work_for_all() {
     store.hold_appends(true);
     let first = tokio::spawn({
         let room = Arc::clone(&room);
-        async move { room.append_and_wait(batch(1, 1)).await }
+        async move { room.append_and_wait(batch(1, 1), Role::Drawer).await }
     });
     store.has_appends(1).await;
     // Both wait behind it, and go together.
@@ -75,7 +75,7 @@ async fn the_work_goes_on_when_whoever_did_it_goes() {
     store.hold_appends(true);
     let first = tokio::spawn({
         let room = Arc::clone(&room);
-        async move { room.append_and_wait(batch(1, 1)).await }
+        async move { room.append_and_wait(batch(1, 1), Role::Drawer).await }
     });
     store.has_appends(1).await;
     let second = give(&room, batch(2, 1));

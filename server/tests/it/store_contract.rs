@@ -14,7 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Identity, Position, Record, RoomId, Seq};
 use inkrelay_server::random;
-use inkrelay_server::store::{Appended, Batch, Chunk, Gap, Head, MemoryStore, ReadLimit, Store, Stored};
+use inkrelay_server::store::rules::{Ban, RuleChange};
+use inkrelay_server::store::{
+    Appended, Batch, Chunk, Gap, Head, MemoryStore, ReadLimit, Rules, Store, Stored,
+};
 
 use model::{Dice, Model};
 
@@ -48,6 +51,9 @@ macro_rules! store_contract_tests {
             heads_come_in_the_order_asked
             bytes_are_the_sum_of_the_records
             rooms_are_independent
+            rules_are_kept_apart_from_the_log
+            rules_are_set_only_where_they_are_as_expected
+            of_many_who_change_rules_at_once_nobody_is_lost
             the_secret_stays_the_same
             a_working_store_says_so
             any_sequence_of_calls_agrees_with_the_model
@@ -647,6 +653,83 @@ pub async fn rooms_are_independent(store: Arc<dyn Store>) {
         assert_eq!(read_all(&*store, room).await.records, batch(ada, 1, turn as u64 + 1).records, "{room}");
         assert_eq!(store.last_n(room, ada).await.unwrap(), turn as u64 + 1);
     }
+}
+
+/// Rules 8 and 9.
+pub async fn rules_are_kept_apart_from_the_log(store: Arc<dyn Store>) {
+    let (ruled, drawn) = (room(), room());
+    for _ in 0..2 {
+        assert_eq!(store.rules(&ruled).await.unwrap(), Rules::default());
+    }
+    let rules = ruled_by(&[RuleChange::Lock(true), RuleChange::Kick(author(3))]);
+    assert!(store.set_rules(&ruled, &Rules::default(), &rules).await.unwrap());
+    assert_eq!(store.rules(&ruled).await.unwrap(), rules);
+    assert_eq!(head(&*store, &ruled).await, Head::EMPTY, "a room that is ruled is not drawn in");
+    store_one(&*store, &ruled, batch(author(1), 1, 2)).await;
+    assert_eq!(store.rules(&ruled).await.unwrap(), rules);
+    store_one(&*store, &drawn, batch(author(1), 1, 1)).await;
+    assert_eq!(store.rules(&drawn).await.unwrap(), Rules::default(), "each room has its own");
+    let epoch = head(&*store, &ruled).await.position.epoch;
+    assert!(store.set_rules(&ruled, &rules, &Rules::default()).await.unwrap());
+    assert_eq!(store.rules(&ruled).await.unwrap(), Rules::default());
+    let after = head(&*store, &ruled).await.position;
+    assert_eq!((after.epoch, after.seq), (epoch, seq(2)), "rules are no part of the log");
+}
+
+/// Rule 9.
+pub async fn rules_are_set_only_where_they_are_as_expected(store: Arc<dyn Store>) {
+    let room = room();
+    let set = async |expected: &Rules, rules: &Rules| store.set_rules(&room, expected, rules).await.unwrap();
+    let (none, locked) = (Rules::default(), ruled_by(&[RuleChange::Lock(true)]));
+    let subjects =
+        ["ann", "", "\u{1f58a}", &"x".repeat(256)].map(|name| RuleChange::Subject(name.into(), Ban::Banned));
+    let clients = (1..=1000).map(|id| RuleChange::Client(author(id), Ban::Banned));
+    let largest = ruled_by(&subjects.into_iter().chain(clients).collect::<Vec<_>>());
+    assert!(!set(&locked, &largest).await, "it is not locked");
+    assert_eq!(store.rules(&room).await.unwrap(), none);
+    assert!(set(&none, &locked).await);
+    assert!(!set(&none, &largest).await);
+    assert!(set(&locked, &locked).await);
+    assert!(set(&locked, &largest).await);
+    assert_eq!(store.rules(&room).await.unwrap(), largest);
+    assert!(set(&largest, &none).await);
+    assert!(set(&none, &none).await);
+    assert!(!set(&largest, &locked).await);
+}
+
+/// Rule 9: each tries until its ban is among the rules, as rooms do.
+pub async fn of_many_who_change_rules_at_once_nobody_is_lost(store: Arc<dyn Store>) {
+    const WHO: u64 = 8;
+    let room = room();
+    let changers: Vec<_> = (1..=WHO)
+        .map(|who| {
+            let (store, room) = (store.clone(), room.clone());
+            tokio::spawn(async move {
+                for turn in 0..5 {
+                    let ban = RuleChange::Client(author(100 * who + turn), Ban::Banned);
+                    loop {
+                        let expected = store.rules(&room).await.unwrap();
+                        let mut rules = expected.clone();
+                        rules.change(&ban).unwrap();
+                        if store.set_rules(&room, &expected, &rules).await.unwrap() {
+                            break;
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    for changer in changers {
+        changer.await.unwrap();
+    }
+    let expected = (1..=WHO).flat_map(|who| (0..5).map(move |turn| author(100 * who + turn))).collect();
+    assert_eq!(store.rules(&room).await.unwrap().banned_clients, expected);
+}
+
+fn ruled_by(changes: &[RuleChange]) -> Rules {
+    let mut rules = Rules::default();
+    changes.iter().for_each(|change| rules.change(change).unwrap());
+    rules
 }
 
 /// [`Store::secret`].

@@ -17,11 +17,12 @@ import { OpeningView } from "./opening-view.ts";
 import { People } from "./people.tsx";
 import { Pointers } from "./pointers.ts";
 import { Projector } from "./projector.ts";
-import { ClearDialog, HelpDialog } from "./questions.tsx";
+import { ClearDialog, HelpDialog, ModerationDialog } from "./questions.tsx";
 import { Remembered } from "./remembered.ts";
 import { savePicture } from "./save.ts";
 import { ShareDialog } from "./share.tsx";
 import { listenToKeys } from "./shortcuts.ts";
+import { forbiddenWords } from "./status.ts";
 import { Toolbar } from "./toolbar.tsx";
 import { Zoom } from "./zoom.tsx";
 
@@ -58,10 +59,7 @@ export async function showBoard({
     onForbidden: () =>
       state.toasts.show({
         key: "locked",
-        text:
-          state.locked.value === "full"
-            ? "This board is full: nothing more can be drawn on it."
-            : "You can look at this board, but not draw on it.",
+        text: forbiddenWords(state.locked.value),
       }),
     onPen: () => state.toasts.show({ key: "pen", text: "Pen in use: fingers move the board now." }),
   });
@@ -198,6 +196,7 @@ function Panels({ state, paper }: { readonly state: AppState; readonly paper: Pa
       <ToastList state={state} />
       <Announcer state={state} />
       <OpenDialog state={state} />
+      <ModerationDialog state={state} />
     </>
   );
 }

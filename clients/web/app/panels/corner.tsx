@@ -3,9 +3,10 @@ import { useRef } from "preact/hooks";
 import type { AppState, Paper } from "../app-state.ts";
 import type { ThemeChoice } from "./choices.ts";
 import {
-  BoardsIcon, CheckIcon, CloudOffIcon, FilmIcon, FitIcon, KeyboardIcon, MenuIcon, MinusIcon, NewIcon, PictureIcon,
+  BoardsIcon, CheckIcon, CloudOffIcon, FilmIcon, FitIcon, KeyboardIcon, LockIcon, MenuIcon, MinusIcon, NewIcon, PictureIcon,
   PlusIcon, TrashIcon, VectorIcon,
 } from "./icons.tsx"; // biome-ignore format: a list
+import { setLock } from "./moderating.ts";
 import { boardTitle } from "./names.ts";
 import { Choice, IconButton, Popover } from "./parts.tsx";
 import { statusOf } from "./status.ts";
@@ -99,6 +100,12 @@ function Menu(props: { readonly state: AppState; readonly paper: Paper; readonly
         <FilmIcon />
         Time-lapse
       </button>
+      {state.moderates.value && (
+        <button type="button" class="item" onClick={run(() => void setLock(state, !state.boardLocked.value))}>
+          <LockIcon />
+          {state.boardLocked.value ? "Unlock board" : "Lock board"}
+        </button>
+      )}
       {state.locked.value === null && (
         <button type="button" class="item" onClick={() => state.ask("clear")}>
           <TrashIcon />

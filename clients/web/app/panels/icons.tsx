@@ -76,6 +76,13 @@ export const FilmIcon = draw(
     <path d="M12 7.5V12l3 2" />
   </>,
 );
+export const MoreIcon = draw(<path d="M6 12v.1M12 12v.1M18 12v.1" />);
+export const LockIcon = draw(
+  <>
+    <rect x="5.5" y="11" width="13" height="8.5" rx="2" />
+    <path d="M8.5 11V8a3.5 3.5 0 0 1 7 0v3" />
+  </>,
+);
 export const TrashIcon = draw(
   <path d="M5 7h14M9.5 7V5.5A1.5 1.5 0 0 1 11 4h2a1.5 1.5 0 0 1 1.5 1.5V7M6.8 7l.7 11.1A1.5 1.5 0 0 0 9 19.5h6a1.5 1.5 0 0 0 1.5-1.4L17.2 7" />,
 );

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { State } from "../../src/index.ts";
 import type { AppState } from "../app-state.ts";
 import { personColour, textOn, toHex } from "./colours.ts";
-import { CloseIcon, CloudOffIcon, EyeIcon } from "./icons.tsx";
+import { CloseIcon, CloudOffIcon, EyeIcon, LockIcon } from "./icons.tsx";
 import { IconButton } from "./parts.tsx";
 import { nameOf } from "./people.tsx";
 import { announcement, LARGE_BOARD, offlineNotice, refusalOf } from "./status.ts";
@@ -97,6 +97,7 @@ export function Refused(props: { readonly state: AppState; readonly newBoard: ()
   if (connection.kind !== "refused" || hidden) return null;
   const { code, message } = connection;
   const refusal = refusalOf(code, message, state.unsent.value, state.durable.value);
+  const comesBack = refusal.remedies.includes("come back");
   return (
     <section class="card surface" aria-label={refusal.title} role="alert">
       <IconButton label="Hide this" class="card-close" onPress={() => setHidden(true)}>
@@ -105,17 +106,17 @@ export function Refused(props: { readonly state: AppState; readonly newBoard: ()
       <h2>{refusal.title}</h2>
       <p>{refusal.text}</p>
       <div class="actions">
-        {refusal.remedies.includes("retry") && (
+        {(refusal.remedies.includes("retry") || comesBack) && (
           <button
             type="button"
-            class="button"
+            class={comesBack ? "button primary" : "button"}
             onClick={() => {
               // Without a client, the page itself did not get far enough.
               if (state.client.value === null) location.reload();
               else state.client.value.retry();
             }}
           >
-            Try again
+            {comesBack ? "Come back" : "Try again"}
           </button>
         )}
         {refusal.remedies.includes("new board") && (
@@ -127,6 +128,12 @@ export function Refused(props: { readonly state: AppState; readonly newBoard: ()
     </section>
   );
 }
+
+const LOCKED_WORDS = {
+  viewer: "View only: your link lets you watch.",
+  locked: "Locked: only moderators draw just now.",
+  refused: "Not connected: nothing can be drawn.",
+} as const;
 
 /** In the toolbar's place, where nothing can be drawn. */
 export function Locked(props: { readonly state: AppState; readonly newBoard: () => void }) {
@@ -146,8 +153,8 @@ export function Locked(props: { readonly state: AppState; readonly newBoard: () 
     );
   return (
     <p class="locked surface">
-      <EyeIcon />
-      {why === "viewer" ? "View only: your link lets you watch." : "Not connected: nothing can be drawn."}
+      {why === "locked" ? <LockIcon /> : <EyeIcon />}
+      {LOCKED_WORDS[why]}
     </p>
   );
 }

@@ -1,11 +1,13 @@
 /** People: who is here, and who one is oneself. */
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { Participant } from "../../src/index.ts";
 import type { AppState } from "../app-state.ts";
 import { NAME_MAX } from "./choices.ts";
 import { PEOPLE_COLOURS, personColour, textOn, toHex } from "./colours.ts";
+import { MoreIcon } from "./icons.tsx";
+import { kick } from "./moderating.ts";
 import { initialsOf } from "./names.ts";
-import { Avatar, Choice, Popover } from "./parts.tsx";
+import { Avatar, Choice, IconButton, Popover } from "./parts.tsx";
 import { plural } from "./status.ts";
 
 /** As many show as fit beside each other; the rest is a number. */
@@ -121,20 +123,68 @@ function Oneself({ state }: { readonly state: AppState }) {
 }
 
 function Other({ state, person }: { readonly state: AppState; readonly person: Participant }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <li>
+      <div class="person">
+        <Face person={person} />
+        <span class="name">{nameOf(person)}</span>
+        <FollowButton state={state} person={person} />
+        {state.moderates.value && (
+          <IconButton label={`Moderate ${nameOf(person)}`} expanded={open} onPress={() => setOpen(!open)}>
+            <MoreIcon />
+          </IconButton>
+        )}
+      </div>
+      {open && state.moderates.value && <ModerateOther state={state} person={person} />}
+    </li>
+  );
+}
+
+function FollowButton({ state, person }: { readonly state: AppState; readonly person: Participant }) {
   const followed = state.following.value === person.client;
   return (
-    <li class="person">
-      <Face person={person} />
-      <span class="name">{nameOf(person)}</span>
+    <button
+      type="button"
+      class="text-button"
+      aria-pressed={followed}
+      aria-label={`Follow ${nameOf(person)}`}
+      onClick={() => state.follow(followed ? null : person.client)}
+    >
+      {followed ? "Following" : "Follow"}
+    </button>
+  );
+}
+
+/** What a moderator may do to somebody. */
+function ModerateOther({ state, person }: { readonly state: AppState; readonly person: Participant }) {
+  const name = nameOf(person);
+  return (
+    <div class="moderate">
       <button
         type="button"
         class="text-button"
-        aria-pressed={followed}
-        aria-label={`Follow ${nameOf(person)}`}
-        onClick={() => state.follow(followed ? null : person.client)}
+        aria-label={`Kick ${name}`}
+        onClick={() => void kick(state, person, name)}
       >
-        {followed ? "Following" : "Follow"}
+        Kick
       </button>
-    </li>
+      <button
+        type="button"
+        class="text-button"
+        aria-label={`Ban ${name}`}
+        onClick={() => state.askAbout("ban", person)}
+      >
+        Ban…
+      </button>
+      <button
+        type="button"
+        class="text-button"
+        aria-label={`Erase what ${name} drew`}
+        onClick={() => state.askAbout("erase", person)}
+      >
+        Erase drawing…
+      </button>
+    </div>
   );
 }

@@ -91,7 +91,7 @@ export interface Refusal {
   readonly title: string;
   readonly text: string;
   /** What helps, best first. */
-  readonly remedies: readonly ("retry" | "new board")[];
+  readonly remedies: readonly ("retry" | "come back" | "new board")[];
 }
 
 /** Words for a refused state. `unsent` draws stay on this device if the outbox is durable. */
@@ -107,6 +107,18 @@ export function refusalOf(code: string, message: string, unsent: number, durable
         title: "This board needs an invitation",
         text: `The link has none, or it is no longer valid. Ask for a new link.${kept}`,
         remedies: ["retry", "new board"],
+      };
+    case "kicked":
+      return {
+        title: "A moderator sent you away",
+        text: `You may come back to this board.${kept}`,
+        remedies: ["come back"],
+      };
+    case "banned":
+      return {
+        title: "You are banned from this board",
+        text: `Moderators keep you out of it.${kept}`,
+        remedies: ["new board"],
       };
     case "room_full":
       return {
@@ -144,12 +156,26 @@ export function refusalOf(code: string, message: string, unsent: number, durable
   }
 }
 
+/** Why nothing can be drawn, for whoever tries. */
+export function forbiddenWords(why: string | null): string {
+  switch (why) {
+    case "full":
+      return "This board is full: nothing more can be drawn on it.";
+    case "locked":
+      return "A moderator locked this board: you can look at it, but not draw on it.";
+    default:
+      return "You can look at this board, but not draw on it.";
+  }
+}
+
 /** Why a draw was refused, for a toast; `times` is how often it happened. */
 export function refusedDrawWords(code: string, message: string, times: number): string {
   const what = times === 1 ? "Your last change was not kept" : `${times} changes were not kept`;
   switch (code) {
     case "forbidden":
       return `${what}: you may only look at this board.`;
+    case "room_locked":
+      return `${what}: a moderator locked this board.`;
     case "too_large":
       return `${what}: too large for one stroke.`;
     case "room_full":

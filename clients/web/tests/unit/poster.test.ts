@@ -33,6 +33,7 @@ async function post(count: number, answer: (n: number, draws: number) => Respons
       onReset: () => {},
       onProgress: () => {},
       onParticipants: () => {},
+      onLocked: () => {},
       onPointer: () => {},
       onRefused: (list) => refused.push(...list),
       onOutbox: () => {

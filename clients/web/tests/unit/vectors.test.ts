@@ -145,6 +145,8 @@ function fromServerFrame(frame: ServerFrame, expected: Case): Json {
       return { type: "error", code: frame.code, message: frame.message, retry_ms: frame.retryMs, n: frame.n };
     case "goAway":
       return { type: "go_away", reason: frame.reason, retry_ms: frame.retryMs };
+    case "lock":
+      return { type: "lock", locked: frame.locked };
     case "unknown":
       return { type: "unknown", tag: frame.tag };
   }

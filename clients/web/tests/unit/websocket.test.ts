@@ -14,6 +14,7 @@ const nobody: Listener = {
   onOutbox: () => {},
   onProgress: () => {},
   onParticipants: () => {},
+  onLocked: () => {},
   onPointer: () => {},
 };
 

@@ -14,7 +14,7 @@ use super::fold::{Journal, fold, replay};
 use super::log::{self, Fault};
 use super::schema::{self, SCHEMA_VERSION};
 use super::unfolded::Rooms;
-use super::{SyncPolicy, wal};
+use super::{SyncPolicy, rules, wal};
 use crate::random;
 use inkrelay_protocol::Epoch;
 
@@ -124,6 +124,7 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
         schema::make(&transaction)?;
         log::check_structure(&transaction)?;
         log::check_clients(&transaction)?;
+        rules::check_rules(&transaction)?;
         let mut last_room_id = log::check_rooms(&transaction)?;
         let (mut journal, mut unfolded) = replay(&transaction, &mut last_room_id)?;
         if !is_vouched(&transaction, wal_is_damaged)? {

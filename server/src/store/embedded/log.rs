@@ -77,9 +77,10 @@ pub(super) fn client_checksum(room: i64, client: i64, latest: [i64; 3]) -> i64 {
 /// Looks at the structure of the tables in which a row that vanished would not be missed.
 ///
 /// A page that counts its rows wrongly hides some. Among records that shows as a missing number; a client that
-/// is hidden would be one that never drew, a room one that nobody drew in, and the journal's last entry no entry.
+/// is hidden would be one that never drew, a room one that nobody drew in or ruled, and the journal's last entry no
+/// entry.
 pub(super) fn check_structure(connection: &Connection) -> Result<(), Fault> {
-    for table in ["rooms", "clients", "journal"] {
+    for table in ["rooms", "clients", "journal", "rules"] {
         let verdict: String =
             connection.query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))?;
         if verdict != "ok" {

@@ -8,7 +8,7 @@ use crate::random;
 /// "Inkr": what `file` and SQLite's own tools show of the file's owner.
 const APPLICATION_ID: i64 = 0x496e_6b72;
 /// Goes up when an older server could no longer read the file.
-pub(super) const SCHEMA_VERSION: i64 = 2;
+pub(super) const SCHEMA_VERSION: i64 = 3;
 
 /// Version 1.
 const SCHEMA: &str = "
@@ -50,6 +50,14 @@ const SCHEMA_2: &str = "
     ) STRICT;
     INSERT INTO meta (key, value) VALUES ('folded', 0);";
 
+/// What version 3 added: the rules of rooms.
+const SCHEMA_3: &str = "
+    CREATE TABLE rules (
+        room TEXT PRIMARY KEY,
+        rules BLOB NOT NULL,
+        checksum INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;";
+
 /// Before anything is written: a file that is not ours stays as it is.
 pub(super) fn check_owner(connection: &Connection) -> Result<(), Fault> {
     let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -77,6 +85,9 @@ pub(super) fn make(connection: &Connection) -> Result<(), Fault> {
     }
     if version < 2 {
         connection.execute_batch(SCHEMA_2)?;
+    }
+    if version < 3 {
+        connection.execute_batch(SCHEMA_3)?;
         connection.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     }
     Ok(())

@@ -26,6 +26,7 @@ use super::fold::{Journal, fold};
 use super::journal::{self, stored};
 use super::known::{Known, Planned};
 use super::log::{Fault, checksum};
+use super::rules::SetRules;
 use super::unfolded::{Unfolded, UnfoldedRoom};
 use crate::store::{Appended, Batch, StoreError};
 
@@ -57,6 +58,7 @@ const PAGES_PER_ROOM: usize = 3;
 /// What the writer is asked.
 pub(super) enum Command {
     Append(Append),
+    SetRules(SetRules),
     /// Answered in turn, so that an answer says that the thread is alive and the disk not stuck.
     Check(oneshot::Sender<Result<(), StoreError>>),
     Close,
@@ -75,7 +77,7 @@ pub(super) struct Append {
 pub(super) type Poison = Arc<OnceLock<String>>;
 
 pub(super) struct Writer {
-    connection: Connection,
+    pub(super) connection: Connection,
     policy: SyncPolicy,
     known: Known,
     journal: Journal,
@@ -136,9 +138,10 @@ impl Writer {
                             .sum::<usize>();
                         group.push(append);
                     }
+                    Ok(Command::SetRules(asked)) => self.set_rules(asked),
                     Ok(Command::Check(reply)) => {
                         // Whoever asked may have stopped waiting.
-                        let _ = reply.send(self.poison.get().map_or(Ok(()), |why| Err(unavailable(why))));
+                        let _ = reply.send(self.poisoned().map_or(Ok(()), Err));
                     }
                     Ok(Command::Close) | Err(TryRecvError::Disconnected) => {
                         open = false;
@@ -210,8 +213,8 @@ impl Writer {
 
     /// One transaction. Returns an answer for each append.
     fn write(&mut self, group: &[Append]) -> Result<Vec<Result<Appended, StoreError>>, StoreError> {
-        if let Some(why) = self.poison.get() {
-            return Err(unavailable(why));
+        if let Some(why) = self.poisoned() {
+            return Err(why);
         }
         self.known.forget_when_many();
         self.entry.clear();
@@ -266,10 +269,26 @@ impl Writer {
         self.wal_bytes += self.entry.len() + PAGES_PER_COMMIT * PAGE_BYTES;
         let now = Instant::now();
         self.fold_at.get_or_insert(now + FOLD_AFTER);
+        self.is_to_be_synced(now);
+        Ok(())
+    }
+
+    /// A commit was made, which may have to be synced later.
+    fn is_to_be_synced(&mut self, now: Instant) {
         if self.policy == SyncPolicy::Interval {
             self.unsynced_since.get_or_insert(now);
         }
-        Ok(())
+    }
+
+    /// A small commit was made that is no entry of the journal.
+    pub(super) fn wrote_beside_the_journal(&mut self) {
+        self.wal_bytes += PAGES_PER_COMMIT * PAGE_BYTES;
+        self.is_to_be_synced(Instant::now());
+    }
+
+    /// Why nothing is written any more, once that is so.
+    pub(super) fn poisoned(&self) -> Option<StoreError> {
+        self.poison.get().map(|why| unavailable(why))
     }
 
     /// Shows readers what is committed.

@@ -175,7 +175,11 @@ impl Answers {
                 self.refuse_in(state, refused, gap.expected);
                 state.end = Some(End::close(CloseCode::OutOfStep, reason));
             }
-            Err(why) => self.refuse_in(state, why.into(), n),
+            Err(why) => {
+                let refused = Refused::from(why);
+                let named = n + refused.index.unwrap_or(0) as u64;
+                self.refuse_in(state, refused, named);
+            }
         }
     }
 
@@ -199,7 +203,7 @@ impl Answers {
 }
 
 /// Tells of a refusal; `n` is the number that it names.
-fn error_frame(refused: Refused, n: Option<u64>) -> ServerFrame<'static> {
+pub(super) fn error_frame(refused: Refused, n: Option<u64>) -> ServerFrame<'static> {
     let retry_ms = refused.retry.map(|retry| u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
     let (code, message) = (refused.code.as_str().to_owned(), refused.message.into_owned());
     ServerFrame::Error { code, message, retry_ms, n }

@@ -139,7 +139,7 @@ impl<'s> Reading<'s> {
         let checked = relay.check_rate(who.client, *address);
         match checked.and_then(|()| relay.stamp(self.grant.role, who.client, n, draws)) {
             Ok(batch) => {
-                reading.append(batch, self.answers.expect(n, refusals));
+                reading.append(batch, self.grant.role, self.answers.expect(n, refusals));
                 self.overdue.get_or_insert_with(|| Box::pin(sleep(ANSWER_TIME)));
                 Ok(())
             }

@@ -47,7 +47,7 @@ impl Session<'_> {
         let times = &config.times;
         let (mut changes, mut news) = (room.changes(), room.news_of_people());
         // Where pens hovered before is nothing to those who come now.
-        let mut people = SeenPeople { list: None, moves: room.shown_moves() };
+        let mut people = SeenPeople { list: None, moves: room.shown_moves(), is_locked: false };
         let mut ping_at = Instant::now() + times.idle_time / 2;
         let mut timer = pin!(sleep_until(ping_at));
         loop {
@@ -117,10 +117,17 @@ impl Session<'_> {
 struct SeenPeople {
     list: Option<u64>,
     moves: u64,
+    /// Whether the room was locked, as it was last told; it is not, for a reader who was told nothing.
+    is_locked: bool,
 }
 
 impl SeenPeople {
     async fn feed(&mut self, room: &Room, own: ClientId, out: &Outgoing) -> Result<(), End> {
+        // Before the first list, so that whoever has that knows whether the room is locked.
+        if room.is_locked() != self.is_locked {
+            self.is_locked = !self.is_locked;
+            out.feed(ServerFrame::Lock(self.is_locked).to_bytes().into()).await?;
+        }
         if self.list.is_none_or(|seen| room.shown_participants() > seen) {
             let (version, frame) = room.participants_frame();
             self.list = Some(version);

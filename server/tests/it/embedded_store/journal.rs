@@ -265,7 +265,7 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
         drop(store);
         let file = Connection::open(database(folder.path())).unwrap();
         let version: i64 = file.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        assert_eq!(version, 2);
+        assert_eq!(version, 3);
     }
     assert_eq!(count(folder.path(), "rooms"), 5);
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
-use inkrelay_server::store::{Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Store, StoreError};
+use inkrelay_server::store::{
+    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Rules, Store, StoreError,
+};
 use tokio::sync::watch;
 
 /// See the module's documentation.
@@ -71,6 +73,15 @@ impl Store for SlowStore {
     async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError> {
         self.read_gate().await;
         self.inner.last_n(room, author).await
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        self.read_gate().await;
+        self.inner.rules(room).await
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        self.inner.set_rules(room, expected, rules).await
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

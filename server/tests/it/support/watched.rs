@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
-use inkrelay_server::store::{Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Store, StoreError};
+use inkrelay_server::store::{
+    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Rules, Store, StoreError,
+};
 
 /// An answer is known to be lost after this time; what comes meanwhile waits for the next append.
 const LOST_AFTER: Duration = Duration::from_millis(200);
@@ -63,6 +65,14 @@ impl Store for WatchedStore {
 
     async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError> {
         self.inner.last_n(room, author).await
+    }
+
+    async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
+        self.inner.rules(room).await
+    }
+
+    async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
+        self.inner.set_rules(room, expected, rules).await
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {

@@ -5,6 +5,7 @@ import {
   Board,
   type ClientEvents,
   type LogRecord,
+  type Moderated,
   type Participant,
   type Profile,
   type Role,
@@ -25,6 +26,7 @@ export class FakeClient implements Relay {
   state: State = { kind: "live", transport: "websocket" };
   unsentChanges = 0;
   full = false;
+  locked = false;
   participants: readonly Participant[] = [];
   canUndo = false;
   canRedo = false;
@@ -34,6 +36,7 @@ export class FakeClient implements Relay {
     state: new Set(),
     unsent: new Set(),
     full: new Set(),
+    locked: new Set(),
     refused: new Set(),
     participants: new Set(),
     pointer: new Set(),
@@ -86,6 +89,17 @@ export class FakeClient implements Relay {
     this.canUndo = true;
     this.tell("history", { canUndo: true, canRedo: this.canRedo });
   }
+
+  setLocked(locked: boolean): void {
+    this.locked = locked;
+    this.tell("locked", locked);
+  }
+
+  async moderate(): Promise<Moderated> {
+    return { kind: "done", erased: 0, records: [] };
+  }
+
+  revoke(): void {}
 
   begin(style: Style, channels: number, points: readonly number[], end = false): number {
     const stroke = ++this.#stroke;

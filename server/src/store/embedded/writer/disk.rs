@@ -7,7 +7,7 @@ use crate::store::StoreError;
 
 impl Writer {
     /// After an error: nothing of the transaction stays, and perhaps nothing is written any more.
-    pub(super) fn give_up(&mut self, error: &rusqlite::Error) -> StoreError {
+    pub(in super::super) fn give_up(&mut self, error: &rusqlite::Error) -> StoreError {
         self.known.forget();
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
