@@ -53,6 +53,15 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_LOG_FORMAT", default_value = "human", value_name = "FORMAT")]
     pub log_format: LogFormat,
 
+    /// PEM file with the server's certificate and those that lead to its authority: the port then speaks TLS. Read again
+    /// on SIGHUP, and when it was written.
+    #[arg(long, env = "INKRELAY_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// PEM file with the certificate's key.
+    #[arg(long, env = "INKRELAY_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
     /// Folder of the embedded store, which keeps draws when nothing else is chosen.
     #[arg(long, env = "INKRELAY_DATA", default_value = "./inkrelay-data", value_name = "DIR")]
     pub data: PathBuf,
@@ -147,6 +156,18 @@ pub struct Limits {
     /// Connections of one address. Behind a proxy they all have the proxy's.
     #[arg(long, env = "INKRELAY_MAX_CONNECTIONS", default_value_t = 1000, value_name = "N")]
     pub max_connections: usize,
+
+    /// Sessions that one address opens in a minute. A network of IPv6 (/64) counts as one address, here and below.
+    #[arg(long, env = "INKRELAY_MAX_ADDRESS_SESSIONS", default_value_t = 1200, value_name = "N")]
+    pub max_address_sessions: u32,
+
+    /// Rooms that one address brings to life in a minute.
+    #[arg(long, env = "INKRELAY_MAX_ADDRESS_ROOMS", default_value_t = 600, value_name = "N")]
+    pub max_address_rooms: u32,
+
+    /// Calls of one address in a minute without a token that is taken, where tokens are asked for.
+    #[arg(long, env = "INKRELAY_MAX_ADDRESS_STRANGERS", default_value_t = 60, value_name = "N")]
+    pub max_address_strangers: u32,
 
     /// Memory for one room's recent records.
     #[arg(long, env = "INKRELAY_ROOM_MEMORY", default_value = "256KiB", value_name = "BYTES", value_parser = bytes)]
@@ -294,6 +315,7 @@ impl Config {
             let limits = &mut self.limits;
             (limits.max_batch, limits.max_sessions, limits.max_rooms, limits.max_connections) = (0, 0, 0, 0);
             (limits.max_rate, limits.max_room) = (0, 0);
+            (limits.max_address_sessions, limits.max_address_rooms, limits.max_address_strangers) = (0, 0, 0);
         }
         self
     }

@@ -10,6 +10,8 @@ pub struct Greeting<'a> {
     pub listens_on: SocketAddr,
     /// The store, in its own words.
     pub store: &'a str,
+    /// Whether it speaks TLS.
+    pub is_encrypted: bool,
     pub has_board: bool,
     pub is_unlimited: bool,
     /// Where operators are served.
@@ -25,7 +27,8 @@ pub struct Greeting<'a> {
 impl Greeting<'_> {
     /// The text. Its first line ends with the address that is listened on, which programs read.
     pub fn text(&self) -> String {
-        let mut text = format!("Inkrelay listens on http://{}\n  {}\n", self.listens_on, self.store);
+        let mut text =
+            format!("Inkrelay listens on {}://{}\n  {}\n", self.scheme(), self.listens_on, self.store);
         if !self.has_board {
             text.push_str("  built without the drawing board: `make run` builds and starts both\n");
         }
@@ -45,10 +48,15 @@ impl Greeting<'_> {
         text
     }
 
+    const fn scheme(&self) -> &'static str {
+        if self.is_encrypted { "https" } else { "http" }
+    }
+
     /// How others get here, and what that means.
     fn tell_others(&self, text: &mut String) {
         let port = self.listens_on.port();
-        let urls: Vec<_> = self.addresses.iter().map(|ip| url(SocketAddr::new(*ip, port))).collect();
+        let urls: Vec<_> =
+            self.addresses.iter().map(|ip| url(self.scheme(), SocketAddr::new(*ip, port))).collect();
         match &urls[..] {
             [] => text.push_str("  this machine has no address that others could reach\n"),
             [first, others @ ..] => {
@@ -73,18 +81,19 @@ impl Greeting<'_> {
         } else {
             "  The relay is open (--open): everyone in this network can read and draw in every room whose name they know.\n"
         });
-        text.push_str(
-            "  Plain http is not encrypted: others in the network could listen in. Ctrl-C stops the relay.\n",
-        );
+        if !self.is_encrypted {
+            text.push_str("  Plain http is not encrypted: others in the network could listen in.\n");
+        }
+        text.push_str("  Ctrl-C stops the relay.\n");
     }
 }
 
-fn url(address: SocketAddr) -> String {
+fn url(scheme: &str, address: SocketAddr) -> String {
     // Browsers leave out the usual port, and so does whoever types it.
-    match (address.port(), address.ip()) {
-        (80, IpAddr::V4(ip)) => format!("http://{ip}"),
-        (80, IpAddr::V6(ip)) => format!("http://[{ip}]"),
-        _ => format!("http://{address}"),
+    match (scheme, address.port(), address.ip()) {
+        ("http", 80, IpAddr::V4(ip)) | ("https", 443, IpAddr::V4(ip)) => format!("{scheme}://{ip}"),
+        ("http", 80, IpAddr::V6(ip)) | ("https", 443, IpAddr::V6(ip)) => format!("{scheme}://[{ip}]"),
+        _ => format!("{scheme}://{address}"),
     }
 }
 
@@ -158,13 +167,22 @@ mod tests {
     }
 
     fn greeting(listens_on: &str, addresses: &[&str], is_terminal: bool) -> String {
-        let addresses = ips(addresses);
+        Greeting { is_terminal, ..plain(listens_on, &ips(addresses)) }.text()
+    }
+
+    fn plain<'a>(listens_on: &str, addresses: &'a [IpAddr]) -> Greeting<'a> {
         let listens_on = listens_on.parse().unwrap();
-        let (has_board, is_unlimited, has_tokens) = (true, false, false);
-        let store = "draws are kept in memory";
-        let (addresses, operators) = (&addresses[..], None);
-        Greeting { listens_on, store, has_board, is_unlimited, has_tokens, operators, addresses, is_terminal }
-            .text()
+        Greeting {
+            listens_on,
+            store: "draws are kept in memory",
+            is_encrypted: false,
+            has_board: true,
+            is_unlimited: false,
+            operators: None,
+            has_tokens: false,
+            addresses,
+            is_terminal: false,
+        }
     }
 
     #[test]
@@ -191,6 +209,17 @@ mod tests {
         assert!(greeting("0.0.0.0:80", &[], false).contains("no address that others could reach"));
         let alone = greeting("127.0.0.1:8080", &[], true);
         assert!(!alone.contains("in this network") && alone.is_ascii(), "{alone}");
+    }
+
+    #[test]
+    fn whoever_has_a_certificate_is_told_encrypted_addresses() {
+        let addresses = ips(&["192.168.1.5"]);
+        let told = |listens_on| Greeting { is_encrypted: true, ..plain(listens_on, &addresses) }.text();
+        let text = told("0.0.0.0:8443");
+        assert!(text.lines().next().unwrap().ends_with("https://0.0.0.0:8443"), "{text}");
+        assert!(text.contains("      https://192.168.1.5:8443\n") && text.contains("Everyone"), "{text}");
+        assert!(!text.contains("http://") && !text.contains("not encrypted"), "{text}");
+        assert!(told("0.0.0.0:443").contains("      https://192.168.1.5\n"));
     }
 
     #[test]

@@ -141,6 +141,11 @@ impl Hub {
         &self.node.metrics
     }
 
+    /// Whether a room is live.
+    pub fn is_live(&self, id: &RoomId) -> bool {
+        self.rooms.contains_key(id)
+    }
+
     /// How many rooms are live.
     pub fn live_rooms(&self) -> usize {
         self.live.load(Ordering::Acquire)

@@ -28,6 +28,7 @@ use hub::{Hub, HubLimits};
 use room::{Node, RoomLimits};
 use session::Relay;
 use store::{Store, StoreError};
+use transport::Listener;
 
 /// Rates of clients that have gone are forgotten this often.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
@@ -40,7 +41,7 @@ const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 pub async fn run(
     config: Config,
     store: Arc<dyn Store>,
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     operators: Option<TcpListener>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
@@ -55,7 +56,7 @@ pub async fn run(
 pub async fn run_with_reloads(
     mut configs: watch::Receiver<Arc<Config>>,
     store: Arc<dyn Store>,
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     operators: Option<TcpListener>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
@@ -89,7 +90,7 @@ pub async fn run_with_reloads(
             }
         }
     });
-    let server = transport::serve(Arc::clone(&relay), listener);
+    let server = transport::serve(Arc::clone(&relay), listener.into());
     // To the very end: how a server drains is what operators want to see.
     let operators = operators.map(|listener| tokio::spawn(operators::serve(Arc::clone(&relay), listener)));
     shutdown.await;

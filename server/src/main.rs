@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand};
 use greeting::Greeting;
 use inkrelay_server::config::{Config, LogFormat, OperatorsListen, Settings, SyncSetting, reference};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
+use inkrelay_server::transport::{Certificates, Listener};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -101,6 +102,7 @@ fn serve(arguments: Vec<OsString>) -> Result<(), String> {
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let operators = listen_for_operators(&config, address)?;
+        let listener = encrypted(&config, listener)?;
         let store = open_store(&config).await?;
         let stop = stop_signal().map_err(|error| format!("cannot catch signals: {error}"))?;
         let hangup =
@@ -110,6 +112,7 @@ fn serve(arguments: Vec<OsString>) -> Result<(), String> {
         let greeting = Greeting {
             listens_on: address,
             store: &store.describe(),
+            is_encrypted: config.tls_cert.is_some(),
             has_board: inkrelay_server::transport::has_board(),
             is_unlimited: config.unlimited,
             operators: operators.as_ref().and_then(|listener| listener.local_addr().ok()),
@@ -186,6 +189,19 @@ fn client(command: inkrelay_client::command::Command) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(inkrelay_client::command::run(command)).map_err(|error| error.to_string())
+}
+
+/// What accepts connections, with TLS where there is a certificate.
+fn encrypted(config: &Config, listener: TcpListener) -> Result<Listener, String> {
+    let (chain, key) = match (&config.tls_cert, &config.tls_key) {
+        (Some(chain), Some(key)) => (chain, key),
+        (None, None) => return Ok(listener.into()),
+        _ => return Err("--tls-cert and --tls-key go together".to_owned()),
+    };
+    let certificates = Arc::new(Certificates::load(chain, key).map_err(|error| error.to_string())?);
+    let keep_fresh = certificates.keep_fresh().map_err(|error| format!("cannot catch signals: {error}"))?;
+    tokio::spawn(keep_fresh);
+    Ok(Listener::encrypted(listener, certificates))
 }
 
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {

@@ -3,6 +3,7 @@
 //! What all transports do alike is here: tickets, the door for draws, rates, and what is answered to a batch.
 
 pub mod moderation;
+pub mod rates;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -11,8 +12,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use governor::clock::{Clock, DefaultClock};
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use inkrelay_protocol::draw::{BatchError, Drawer, Refusal, check_batch};
 use inkrelay_protocol::limits::{DrawLimits, SAFE_INTEGER_MAX};
 use inkrelay_protocol::msgpack::Reader;
@@ -27,6 +26,7 @@ use crate::lock::lock;
 use crate::random;
 use crate::room::{ANSWER_TIME, Ending, NotChanged, NotStored, Room};
 use crate::store::{Batch, StoreError};
+use rates::Rates;
 
 /// After which a client that came too early tries again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ pub struct Relay {
     config: Live<Arc<Config>>,
     origins: Live<Arc<Origins>>,
     tickets: Tickets,
-    rates: Live<Option<Arc<Rates>>>,
+    rates: Live<Arc<Rates>>,
     reloaded: Mutex<Vec<(&'static str, ReloadHook)>>,
     draining: watch::Receiver<bool>,
     last_at: AtomicU64,
@@ -49,25 +49,6 @@ pub struct Relay {
 ///
 /// An error says why that part stays as it was.
 pub type ReloadHook = Box<dyn Fn(&Config) -> Result<(), String> + Send + Sync>;
-
-struct Rates {
-    clients: DefaultKeyedRateLimiter<ClientId>,
-    addresses: DefaultKeyedRateLimiter<IpAddr>,
-    clock: DefaultClock,
-}
-
-impl Rates {
-    /// `None` when there is no limit.
-    fn new(config: &Config) -> Option<Arc<Self>> {
-        let rate = std::num::NonZeroU32::new(config.limits.max_rate)?;
-        let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(TWO));
-        Some(Arc::new(Self {
-            clients: RateLimiter::dashmap(quota),
-            addresses: RateLimiter::dashmap(quota),
-            clock: DefaultClock::default(),
-        }))
-    }
-}
 
 /// Why something was refused, for whoever asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,7 +218,7 @@ impl Relay {
             hub,
             origins: Live::new(Arc::new(Origins::new(config.allow_origin.clone()))),
             tickets: Tickets::new(secret),
-            rates: Live::new(Rates::new(&config)),
+            rates: Live::new(Arc::new(Rates::new(&config.limits))),
             config: Live::new(Arc::new(config)),
             reloaded: Mutex::default(),
             draining,
@@ -266,8 +247,8 @@ impl Relay {
     pub fn reload(&self, config: Config) {
         self.origins.set(Arc::new(Origins::new(config.allow_origin.clone())));
         // A new rate begins with nothing counted; the same goes on with what is.
-        if config.limits.max_rate != self.config().limits.max_rate {
-            self.rates.set(Rates::new(&config));
+        if rates::numbers(&config.limits) != rates::numbers(&self.config().limits) {
+            self.rates.set(Arc::new(Rates::new(&config.limits)));
         }
         for (part, hook) in lock(&self.reloaded).iter() {
             if let Err(why) = hook(&config) {
@@ -289,10 +270,7 @@ impl Relay {
 
     /// Forgets the rates of those who have not come for a while.
     pub fn forget_old_rates(&self) {
-        if let Some(rates) = self.rates.get() {
-            rates.clients.retain_recent();
-            rates.addresses.retain_recent();
-        }
+        self.rates.get().forget_old();
     }
 
     /// Admits whoever carries that token to a room. Every call that reads or writes a room begins here.
@@ -357,16 +335,31 @@ impl Relay {
     /// # Errors
     /// When it comes too fast, with the time after which it would not.
     pub fn check_rate(&self, author: ClientId, address: IpAddr) -> Result<(), Refused> {
-        let Some(rates) = self.rates.get() else { return Ok(()) };
-        let checked = if author.is_anonymous() {
-            rates.addresses.check_key(&address)
-        } else {
-            rates.clients.check_key(&author)
-        };
-        checked.map(drop).map_err(|until| Refused {
-            retry: Some(until.wait_time_from(rates.clock.now()).max(Duration::from_millis(1))),
-            ..Refused::new(ErrorCode::RateLimited, "batches come faster than allowed")
-        })
+        self.rates.get().batch(author, address)
+    }
+
+    /// Counts a session that an address opens.
+    ///
+    /// # Errors
+    /// When it opens them too fast.
+    pub fn check_opening(&self, address: IpAddr) -> Result<(), Refused> {
+        self.rates.get().session(address)
+    }
+
+    /// Counts a room that would come to life for an address.
+    ///
+    /// # Errors
+    /// When it brings rooms to life too fast.
+    pub fn check_room(&self, room: &RoomId, address: IpAddr) -> Result<(), Refused> {
+        if self.hub.is_live(room) { Ok(()) } else { self.rates.get().room(address) }
+    }
+
+    /// What an address is told that was refused: after a few times without a valid token, to wait.
+    pub fn refuse(&self, address: IpAddr, refused: Refused) -> Refused {
+        if refused.code != ErrorCode::InvalidToken {
+            return refused;
+        }
+        self.rates.get().stranger(address).err().unwrap_or(refused)
     }
 
     /// Checks `[draw, …]`, which somebody of that role sent, and makes the batch that the store is given. The draws' bytes are copied here, once, and never
@@ -411,8 +404,6 @@ impl Relay {
         self.last_at.fetch_max(now, Ordering::Relaxed).max(now)
     }
 }
-
-const TWO: std::num::NonZeroU32 = std::num::NonZeroU32::MIN.saturating_add(1);
 
 /// 53 random bits: unique in a room without asking anyone, but for one case in 180 million in a room of ten thousand.
 fn anonymous_n() -> u64 {

@@ -15,21 +15,23 @@ mod moderation;
 mod problem;
 mod request;
 mod snapshot;
+mod stream;
+mod tls;
 mod trace;
 mod websocket;
 
 pub use board::is_built as has_board;
 pub(crate) use board::{accepts_gzip, content_type};
 pub(crate) use http::ready;
-pub use listener::{Server, listen};
+pub use listener::{Listener, Server, listen};
 pub(crate) use problem::Problem;
 pub(crate) use snapshot::of as snapshot_of;
+pub use tls::{Certificates, TlsError};
 pub use websocket::echo;
 
 use std::sync::Arc;
 
 use inkrelay_protocol::Position;
-use tokio::net::TcpListener;
 
 use crate::session::Relay;
 use crate::store::ReadLimit;
@@ -38,7 +40,7 @@ use crate::store::ReadLimit;
 const MESSAGE: ReadLimit = ReadLimit { records: 2048, bytes: 64 * 1024 };
 
 /// Serves all transports on the listener from now on.
-pub fn serve(relay: Arc<Relay>, listener: TcpListener) -> Server {
+pub fn serve(relay: Arc<Relay>, listener: Listener) -> Server {
     Server::start(Arc::clone(&relay), http::router(relay), listener)
 }
 

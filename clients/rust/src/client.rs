@@ -62,10 +62,10 @@ impl Client {
     /// Starts connecting, and goes on for as long as the client lives. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the address cannot be a server's. A server that does not answer is no error:
+    /// When the address cannot be a server's, or nobody can vouch for a server. A server that does not answer is no error:
     /// [`Event::Disconnected`] tells of it, and the next attempt follows.
     pub fn connect(config: ClientConfig) -> Result<(Self, Events), ConfigError> {
-        let endpoint = Endpoint::new(&config.server, config.room.clone())?;
+        let endpoint = Endpoint::new(&config.server, config.room.clone(), config.authorities.as_deref())?;
         let http = Http::new(endpoint).map_err(|error| ConfigError::Http(error.to_string()))?;
         let extras = Extras {
             profile: config.profile.clone(),

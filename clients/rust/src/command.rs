@@ -1,6 +1,7 @@
 //! The commands of the command line that are clients: `draw`, `watch`, `board` and `moderate`.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use inkrelay_protocol::RoomId;
@@ -58,6 +59,9 @@ struct Place {
     /// The server's address
     #[arg(long, env = "INKRELAY_SERVER", default_value = "http://127.0.0.1:8080", value_name = "URL")]
     server: String,
+    /// PEM file of the authority that vouches for the server, instead of those that this machine trusts
+    #[arg(long, env = "INKRELAY_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// A room token, where the server wants one
     #[arg(long, env = "INKRELAY_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
@@ -65,7 +69,8 @@ struct Place {
 
 impl Place {
     fn http(&self) -> Result<Http, CommandError> {
-        let endpoint = Endpoint::new(&self.server, self.room.clone()).map_err(CommandError::new)?;
+        let endpoint = Endpoint::new(&self.server, self.room.clone(), self.ca.as_deref());
+        let endpoint = endpoint.map_err(CommandError::new)?;
         Http::new(endpoint).map_err(CommandError::new)
     }
 

@@ -1,5 +1,6 @@
 //! How a client is to connect: where, as whom, and how patiently.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use inkrelay_protocol::{Position, Profile, RoomId};
@@ -55,8 +56,10 @@ impl Default for Timing {
 /// Where to connect, and as whom.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The server's address, `http://host:port`, with a path if it stands behind one.
+    /// The server's address, `http://host:port` or `https://host`, with a path if it stands behind one.
     pub server: String,
+    /// PEM file of the authorities that vouch for the server, instead of those that this machine trusts.
+    pub authorities: Option<PathBuf>,
     /// The room.
     pub room: RoomId,
     /// WebSocket, long-polling, or whichever works.
@@ -78,6 +81,7 @@ impl ClientConfig {
     pub fn new(server: impl Into<String>, room: RoomId) -> Self {
         Self {
             server: server.into(),
+            authorities: None,
             room,
             transport: Transport::Auto,
             profile: None,

@@ -1,5 +1,7 @@
 //! The HTTP side: addresses, requests and answers, and what a problem says.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -7,7 +9,10 @@ use inkrelay_protocol::code::Remedy;
 use inkrelay_protocol::{ErrorCode, RoomId};
 use reqwest::header::{ACCEPT, HeaderMap};
 use reqwest::{Method, RequestBuilder, Response, Url};
+use rustls::ClientConfig as TlsConfig;
 use serde::Deserialize;
+
+use crate::tls;
 
 /// Bytes of one answer at most; a snapshot is the longest.
 const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -28,34 +33,43 @@ pub enum InvalidServer {
     /// It cannot be read as an address.
     #[error("{0:?} is no address of a server; one looks like http://127.0.0.1:8080")]
     NotAnAddress(String),
-    /// It asks for encryption.
-    #[error(
-        "{0:?} asks for TLS, which this build does not have: use http:// to a server or proxy on this machine \
-         or in a private network"
-    )]
-    NoTls(String),
+    /// It asks for encryption, and nobody is there who could vouch for a server.
+    #[error("{0}")]
+    NoAuthorities(String),
 }
 
-/// A room on a server.
+/// A room on a server, and who vouches for that.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     base: Url,
     room: RoomId,
+    tls: Arc<TlsConfig>,
 }
 
 impl Endpoint {
-    pub(crate) fn new(server: &str, room: RoomId) -> Result<Self, InvalidServer> {
+    /// With a PEM file, its authorities are trusted instead of this machine's.
+    pub(crate) fn new(server: &str, room: RoomId, authorities: Option<&Path>) -> Result<Self, InvalidServer> {
         let invalid = || InvalidServer::NotAnAddress(server.to_owned());
         let mut base = Url::parse(server).map_err(|_| invalid())?;
-        match base.scheme() {
-            "http" => {}
-            "ws" => base.set_scheme("http").map_err(|()| invalid())?,
-            "https" | "wss" => return Err(InvalidServer::NoTls(server.to_owned())),
+        let (scheme, is_encrypted) = match base.scheme() {
+            "http" | "ws" => ("http", false),
+            "https" | "wss" => ("https", true),
             _ => return Err(invalid()),
-        }
+        };
+        base.set_scheme(scheme).map_err(|()| invalid())?;
         base.set_query(None);
         base.set_fragment(None);
-        Ok(Self { base, room })
+        let tls = if is_encrypted {
+            tls::config(authorities).map_err(InvalidServer::NoAuthorities)?
+        } else {
+            tls::none()
+        };
+        Ok(Self { base, room, tls })
+    }
+
+    /// What connections to it are encrypted with, if they are.
+    pub(crate) fn tls(&self) -> &Arc<TlsConfig> {
+        &self.tls
     }
 
     /// `/v1/rooms/{room}/{tail}` below the server's own path; without a tail, the room itself.
@@ -71,7 +85,8 @@ impl Endpoint {
 
     pub(crate) fn websocket(&self) -> Url {
         let mut url = self.url("ws");
-        url.set_scheme("ws").expect("http and ws are both schemes of the web");
+        let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
+        url.set_scheme(scheme).expect("all four are schemes of the web");
         url
     }
 }
@@ -158,6 +173,7 @@ impl Http {
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)
             .redirect(reqwest::redirect::Policy::none())
+            .tls_backend_preconfigured(TlsConfig::clone(endpoint.tls()))
             .build()?;
         Ok(Self { endpoint, client })
     }
@@ -214,7 +230,7 @@ mod tests {
     use super::*;
 
     fn endpoint(server: &str) -> Result<Endpoint, InvalidServer> {
-        Endpoint::new(server, "a.b".parse().unwrap())
+        Endpoint::new(server, "a.b".parse().unwrap(), None)
     }
 
     #[test]
@@ -227,8 +243,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_reached_is_said() {
-        assert!(endpoint("https://h").unwrap_err().to_string().contains("TLS"));
-        assert!(matches!(endpoint("wss://h"), Err(InvalidServer::NoTls(_))));
+        let with = |pem: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), pem).unwrap();
+            Endpoint::new("wss://h", "a".parse().unwrap(), Some(file.path())).unwrap_err().to_string()
+        };
+        assert!(with("").contains("no certificate"), "{}", with(""));
+        let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(with(junk).contains("cannot read the authorities"), "{}", with(junk));
         for bad in ["", "h:1", "ftp://h", "//h", "unix:/a"] {
             assert!(matches!(endpoint(bad), Err(InvalidServer::NotAnAddress(_))), "{bad:?}");
         }

@@ -72,6 +72,7 @@ mod session;
 mod shared;
 mod sse;
 pub mod svg;
+mod tls;
 mod websocket;
 
 pub use backoff::Backoff;

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
 use crate::config::Timing;
 use crate::event::Stopped;
@@ -45,7 +45,8 @@ pub(crate) async fn open(endpoint: Endpoint, timing: Timing) -> Result<Box<Socke
         .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
-    match timeout(timing.open, connect_async_with_config(request, Some(config), true)).await {
+    let tls = Connector::Rustls(endpoint.tls().clone());
+    match timeout(timing.open, connect_async_tls_with_config(request, Some(config), true, Some(tls))).await {
         Ok(Ok((socket, _))) => Ok(Box::new(socket)),
         Ok(Err(error)) => Err(refused(&error)),
         Err(_) => Err(Ended::lost("no WebSocket could be opened in time")),

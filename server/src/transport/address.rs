@@ -46,13 +46,19 @@ pub struct CameByTls(pub bool);
 ///
 /// # Errors
 /// As [`caller`].
-pub fn introduce<B>(request: &mut Request<B>, peer: IpAddr, trusted: &[IpNet]) -> Result<(), Problem> {
+pub fn introduce<B>(
+    request: &mut Request<B>,
+    peer: IpAddr,
+    is_encrypted: bool,
+    trusted: &[IpNet],
+) -> Result<(), Problem> {
     let Caller { address, host, is_tls } = caller(peer, request.headers(), trusted)?;
     if let Some(host) = host {
         request.headers_mut().insert(header::HOST, host);
     }
     request.extensions_mut().insert(PeerAddress(address));
-    if let Some(is_tls) = is_tls {
+    // Without TLS here, it may have ended at a proxy that does not say so.
+    if let Some(is_tls) = is_tls.or(is_encrypted.then_some(true)) {
         request.extensions_mut().insert(CameByTls(is_tls));
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -17,7 +17,9 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{Admitted, Door, HEAD, N, POSITION, Shared, TICKET, admit, body, crowded, ticket};
+use super::request::{
+    Admitted, Door, HEAD, N, POSITION, PeerAddress, Shared, TICKET, admit, body, crowded, ticket,
+};
 use super::{board, draws, events, long_poll, moderation, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
 
@@ -102,6 +104,7 @@ async fn room_info(State(relay): Shared, Admitted { room, grant }: Admitted) -> 
 async fn open_session(
     State(relay): Shared,
     door: Door,
+    Extension(PeerAddress(address)): Extension<PeerAddress>,
     headers: HeaderMap,
     request_body: Body,
 ) -> Result<Response, Problem> {
@@ -110,6 +113,7 @@ async fn open_session(
     }
     let asked = Asked::read(&headers, &body(&relay, &headers, request_body).await?)?;
     let Admitted { room, grant } = door.open(&relay, asked.token.as_deref())?;
+    relay.check_opening(address)?;
     let who = relay.identify(&room, ticket(&headers)?)?;
     let (handle, limits) = in_time(async {
         let handle = relay.enter(&room).await?;

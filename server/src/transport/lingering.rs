@@ -89,6 +89,12 @@ impl Lingering {
         Self { stream: Some(Whole(stream)), farewells, is_at_end: false, write_time, stalled: None }
     }
 
+    /// Waits for the first byte, and leaves it to be read. `None` when nothing comes.
+    pub async fn first_byte(&mut self) -> std::io::Result<Option<u8>> {
+        let mut byte = [0];
+        Ok((self.stream().peek(&mut byte).await? > 0).then_some(byte[0]))
+    }
+
     /// Goes on without HTTP; whoever takes it over sees to its end.
     pub fn into_parts(mut self) -> (TcpStream, Farewells) {
         let Whole(stream) = self.stream.take().expect("it is taken only once");

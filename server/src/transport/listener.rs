@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -21,19 +21,23 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use inkrelay_protocol::ErrorCode;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tower::ServiceExt;
 use tracing::Instrument;
 
 use super::address::{introduce, is_within};
 use super::headers::secure;
 use super::lingering::{Farewells, Lingering};
+use super::stream::Stream;
+use super::tls::Certificates;
 use super::trace::{REQUEST_ID, RequestIds};
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::session::Relay;
+use crate::session::rates::limited_as;
 
 /// Bytes of a request's header at most.
 const HEADER_BYTES: usize = 16 * 1024;
@@ -61,6 +65,12 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"too_many_connections\",\
     \"detail\":\"this address has as many connections as it may\",\"retry_ms\":1000}      ";
 
+/// For plain HTTP where TLS is spoken.
+const NOT_ENCRYPTED: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
+    content-type: application/problem+json\r\nconnection: close\r\ncontent-length: 137\r\n\r\n\
+    {\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"malformed\",\
+    \"detail\":\"this port speaks TLS: ask for https://, or wss://\"}";
+
 /// Listens on an address, with room for many who come at once.
 ///
 /// # Errors
@@ -71,6 +81,26 @@ pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
+}
+
+/// Where connections come from, and whether they are encrypted.
+pub struct Listener {
+    socket: TcpListener,
+    certificates: Option<Arc<Certificates>>,
+}
+
+impl From<TcpListener> for Listener {
+    /// Without encryption.
+    fn from(socket: TcpListener) -> Self {
+        Self { socket, certificates: None }
+    }
+}
+
+impl Listener {
+    /// TLS, and nothing else.
+    pub const fn encrypted(socket: TcpListener, certificates: Arc<Certificates>) -> Self {
+        Self { socket, certificates: Some(certificates) }
+    }
 }
 
 /// A server that accepts connections.
@@ -99,7 +129,7 @@ pub struct Counted {
 impl Connections {
     /// Counts a connection, unless its address has as many as it may.
     fn count(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<Counted> {
-        let mut count = self.by_address.entry(address).or_insert(0);
+        let mut count = self.by_address.entry(limited_as(address)).or_insert(0);
         if max != 0 && *count >= max {
             return None;
         }
@@ -120,7 +150,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut count) = self.connections.by_address.entry(self.address) {
+        if let Entry::Occupied(mut count) = self.connections.by_address.entry(limited_as(self.address)) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
@@ -134,7 +164,7 @@ impl Drop for Counted {
 
 impl Server {
     /// Accepts from now on.
-    pub fn start(relay: Arc<Relay>, app: axum::Router, listener: TcpListener) -> Self {
+    pub fn start(relay: Arc<Relay>, app: axum::Router, listener: Listener) -> Self {
         let connections = Arc::new(Connections {
             open: AtomicUsize::new(0),
             by_address: DashMap::new(),
@@ -169,11 +199,12 @@ impl Server {
     }
 }
 
-async fn accept(relay: Arc<Relay>, app: axum::Router, listener: TcpListener, connections: Arc<Connections>) {
+async fn accept(relay: Arc<Relay>, app: axum::Router, listener: Listener, connections: Arc<Connections>) {
+    let Listener { socket, certificates } = listener;
     let (turned_away, farewells) = (Arc::new(Semaphore::new(TURNED_AWAY)), Farewells::new());
     let mut is_failing = false;
     loop {
-        match listener.accept().await {
+        match socket.accept().await {
             Ok((stream, address)) => {
                 is_failing = false;
                 let address = canonical(address);
@@ -181,17 +212,17 @@ async fn accept(relay: Arc<Relay>, app: axum::Router, listener: TcpListener, con
                 // A trusted proxy has as many as its clients need; these are counted themselves.
                 let is_proxy = is_within(&config.trust_forwarded, address);
                 let max = if is_proxy { 0 } else { config.limits.max_connections };
+                let (farewells, certificates) = (farewells.clone(), certificates.clone());
                 match connections.count(address, max) {
                     Some(counted) => {
-                        let farewells = farewells.clone();
-                        tokio::spawn(serve(Arc::clone(&relay), app.clone(), stream, farewells, counted));
+                        let (relay, app) = (Arc::clone(&relay), app.clone());
+                        tokio::spawn(serve(relay, app, stream, farewells, certificates, counted));
                     }
                     None => {
                         connections.metrics.refuse(ErrorCode::TooManyConnections);
                         if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
-                            let farewells = farewells.clone();
                             tokio::spawn(async move {
-                                turn_away(stream, farewells).await;
+                                turn_away(stream, farewells, certificates).await;
                                 drop(permit);
                             });
                         }
@@ -215,15 +246,36 @@ fn canonical(address: SocketAddr) -> IpAddr {
     address.ip().to_canonical()
 }
 
-async fn turn_away(stream: TcpStream, farewells: Farewells) {
-    let mut stream = Lingering::new(stream, TURN_AWAY_TIME, farewells);
+async fn turn_away(stream: TcpStream, farewells: Farewells, certificates: Option<Arc<Certificates>>) {
+    let stream = Lingering::new(stream, TURN_AWAY_TIME, farewells);
     let answer = async {
-        // An answer to no question is an error to most clients, so that something of the request comes first.
-        tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1024]).await?;
-        stream.write_all(TOO_MANY).await
+        match certificates {
+            None => answer(&mut { stream }, TOO_MANY).await,
+            Some(certificates) => answer(&mut shake_hands(stream, &certificates).await?, TOO_MANY).await,
+        }
     };
     // Whether the answer arrives is up to the client.
     drop(tokio::time::timeout(TURN_AWAY_TIME, answer).await);
+}
+
+/// Answers without looking at what is asked.
+async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), answer: &[u8]) -> std::io::Result<()> {
+    // An answer to no question is an error to most clients, so that something of the request comes first.
+    if stream.read(&mut [0; 1024]).await? == 0 {
+        return Ok(());
+    }
+    stream.write_all(answer).await?;
+    stream.flush().await
+}
+
+/// Has a connection encrypted. Whoever speaks plain HTTP is told that it is to be.
+async fn shake_hands(mut stream: Lingering, certificates: &Certificates) -> std::io::Result<Stream> {
+    // A method begins with a letter, and a handshake does not (RFC 8446, section 5.1).
+    if stream.first_byte().await?.is_some_and(|first| first.is_ascii_uppercase()) {
+        answer(&mut stream, NOT_ENCRYPTED).await?;
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "plain HTTP where TLS is spoken"));
+    }
+    Ok(Stream::Encrypted(Box::new(certificates.accept(stream).await?)))
 }
 
 /// What the kernel is to do about a connection. The last two are Linux's own; elsewhere the kernel's measures hold.
@@ -247,6 +299,7 @@ async fn serve(
     app: axum::Router,
     stream: TcpStream,
     farewells: Farewells,
+    certificates: Option<Arc<Certificates>>,
     counted: Counted,
 ) {
     if let Err(error) = set_up(&stream) {
@@ -255,11 +308,30 @@ async fn serve(
     }
     let config = relay.config();
     let times = &config.times;
-    let io = TokioIo::new(Lingering::new(stream, times.stall_time + WRITE_GRACE, farewells));
+    let header_due = Instant::now() + times.header_time;
+    let stream = Lingering::new(stream, times.stall_time + WRITE_GRACE, farewells);
 
     let address = counted.address;
     let connections = Arc::clone(&counted.connections);
     let mut cut = connections.cut.subscribe();
+    let is_encrypted = certificates.is_some();
+    let stream = match certificates {
+        None => Stream::Plain(stream),
+        Some(certificates) => {
+            // Boxed: what this needs would be held by every connection.
+            let opening = timeout_at(header_due, Box::pin(shake_hands(stream, &certificates)));
+            let opened = tokio::select! {
+                opened = opening => opened,
+                _ = cut.wait_for(|cut| *cut) => return,
+            };
+            match opened {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) => return tracing::debug!(%error, "a connection was not encrypted"),
+                Err(_) => return tracing::debug!("a connection was not encrypted in time"),
+            }
+        }
+    };
+    let io = TokioIo::new(stream);
     let counted = Arc::new(std::sync::Mutex::new(Some(counted)));
     let has_request = Arc::new(AtomicBool::new(false));
     let service = {
@@ -272,7 +344,7 @@ async fn serve(
             let id =
                 connections.request_ids.id(request.headers(), is_within(&config.trust_forwarded, address));
             let span = tracing::error_span!("request", %id);
-            let introduced = introduce(&mut request, address, &config.trust_forwarded);
+            let introduced = introduce(&mut request, address, is_encrypted, &config.trust_forwarded);
             request.extensions_mut().insert(id.clone());
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();
@@ -288,7 +360,7 @@ async fn serve(
                     relay.hub.metrics().refuse(*code);
                 }
                 if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-                    secure(response.headers_mut(), false);
+                    secure(response.headers_mut(), is_encrypted);
                     if relay.is_draining() {
                         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                     }
@@ -310,8 +382,7 @@ async fn serve(
         .serve_connection(io, service)
         .with_upgrades();
     let mut connection = pin!(connection);
-    let first_header = tokio::time::sleep(times.header_time);
-    let mut first_header = pin!(first_header);
+    let mut first_header = pin!(sleep_until(header_due));
     let mut draining = relay.draining();
     let (mut is_header_due, mut is_asked_to_end) = (true, false);
     loop {
@@ -371,10 +442,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_to_one_connection_too_many_is_whole() {
-        let text = std::str::from_utf8(TOO_MANY).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
-        assert_eq!(serde_json::from_str::<serde_json::Value>(body).unwrap()["code"], "too_many_connections");
+    fn answers_to_whoever_is_not_heard_are_whole() {
+        for (answer, code) in [(TOO_MANY, "too_many_connections"), (NOT_ENCRYPTED, "malformed")] {
+            let (head, body) = std::str::from_utf8(answer).unwrap().split_once("\r\n\r\n").unwrap();
+            assert!(head.ends_with(&format!("content-length: {}", body.len())), "{}", body.len());
+            assert_eq!(serde_json::from_str::<serde_json::Value>(body).unwrap()["code"], code);
+        }
     }
 }

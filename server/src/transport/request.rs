@@ -58,6 +58,7 @@ impl FromRequestParts<Arc<Relay>> for Admitted {
 /// keep them from reading.
 pub struct Door {
     room: RoomId,
+    address: IpAddr,
     token: Option<String>,
 }
 
@@ -65,9 +66,11 @@ impl Door {
     /// Admits whoever carries that token, or else the header's.
     ///
     /// # Errors
-    /// As [`Relay::admit`].
+    /// As [`Relay::admit`], and when the address has brought too many rooms to life.
     pub fn open(self, relay: &Relay, token: Option<&str>) -> Result<Admitted, Refused> {
-        let grant = relay.admit(&self.room, token.or(self.token.as_deref()))?;
+        let grant = relay.admit(&self.room, token.or(self.token.as_deref()));
+        let grant = grant.map_err(|refused| relay.refuse(self.address, refused))?;
+        relay.check_room(&self.room, self.address)?;
         Ok(Admitted { room: self.room, grant })
     }
 
@@ -109,7 +112,11 @@ impl FromRequestParts<Arc<Relay>> for Door {
         let room = name.parse().map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
             Problem::new(ErrorCode::Malformed, error.to_string())
         })?;
-        Ok(Self { room, token: bearer(&parts.headers) })
+        let PeerAddress(address) = *parts
+            .extensions
+            .get()
+            .ok_or_else(|| Problem::new(ErrorCode::Internal, "the request comes from nowhere"))?;
+        Ok(Self { room, address, token: bearer(&parts.headers) })
     }
 }
 

@@ -6,6 +6,7 @@
 //! All of them write to one outlet.
 
 mod answers;
+mod cipher;
 mod echo;
 mod outlet;
 mod reading;
@@ -35,16 +36,17 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use self::answers::error_frame;
+use self::cipher::Cipher;
 pub use self::echo::echo;
 use self::outlet::Outlet;
 use self::reading::Reading;
 use self::wire::Wire;
 use self::writing::Outgoing;
 use super::encoding::Encoding;
-use super::lingering::Lingering;
 use super::listener::ConnectionCount;
 use super::problem::Problem;
 use super::request::{Admitted, Door, PeerAddress, Shared};
+use super::stream::Stream;
 use super::trace::RequestId;
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
@@ -165,10 +167,11 @@ async fn open(
     encoding: Encoding,
     config: WebSocketConfig,
 ) -> Option<(Incoming, Arc<Outlet>)> {
-    let parts = upgraded.downcast::<TokioIo<Lingering>>().ok()?;
-    let (stream, farewells) = parts.io.into_inner().into_parts();
+    let parts = upgraded.downcast::<TokioIo<Stream>>().ok()?;
+    let (stream, session, farewells) = parts.io.into_inner().into_parts();
+    let cipher = session.map(|session| Box::new(Cipher::new(session)));
     let (read, write) = stream.into_split();
-    let outlet = Arc::new(Outlet::new(write, encoding));
+    let outlet = Arc::new(Outlet::new(write, cipher, encoding));
     let wire = Wire::new(read, Arc::clone(&outlet), farewells);
     // A client that speaks before it has the answer may have said something already.
     let early = parts.read_buf.to_vec();
@@ -357,6 +360,7 @@ impl<'r> Session<'r> {
         address: IpAddr,
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
+        relay.check_opening(address)?;
         let who = relay.identify(&room, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
         let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::eventually;
 use crate::support::process::Process;
-use crate::support::requests::{MESSAGE_PACK, answer};
+use crate::support::requests::{MESSAGE_PACK, answer, raw_bytes};
 use crate::support::socket::{batch, mark};
 
 /// The program with nothing of this environment.
@@ -189,5 +189,10 @@ async fn a_hangup_reloads_what_can_be_and_a_wrong_file_changes_nothing() {
     written(folder.path(), "log = \"debug\"\n");
     process.hang_up();
     eventually("the default limit holds", async || post(address, 6).await == 200).await;
-    eventually("more is logged", async || log().contains("DEBUG")).await;
+    eventually("more is logged", async || {
+        // What is no request is worth a line for those who look closely.
+        raw_bytes(address, b"no request\r\n\r\n").await;
+        log().contains("DEBUG")
+    })
+    .await;
 }

@@ -14,6 +14,7 @@
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
 //! - `security`: headers, origins, and addresses behind proxies
+//! - `tls`: everything over TLS, its files, and those who do not shake hands
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
 //! - `configuration`: flags, environment and file, their checks, and the reload at SIGHUP
@@ -51,5 +52,6 @@ mod shared_append;
 mod store_contract;
 mod support;
 mod tidy;
+mod tls;
 mod two_servers;
 mod websocket;

@@ -28,7 +28,8 @@ fn dot(stroke: u64) -> Draw {
     Draw::Begin { stroke, style, channels: Channels::NONE, points: vec![1, 2], end: true }
 }
 
-async fn wait<T>(events: &mut Events, mut looked_for: impl FnMut(Event) -> Option<T>) -> T {
+/// The next event that `looked_for` makes something of.
+pub async fn wait<T>(events: &mut Events, mut looked_for: impl FnMut(Event) -> Option<T>) -> T {
     let found = async {
         loop {
             if let Some(found) = looked_for(events.recv().await.expect("the client goes on")) {

@@ -39,6 +39,7 @@ fn only_some_files_know_a_library() {
         ("axum::", &["server/src/transport", "server/src/operators"][..]),
         ("hyper::", &["server/src/transport", "server/src/operators"]),
         ("tungstenite::", &["server/src/transport"]),
+        ("rustls::", &["server/src/transport"]),
         ("redis::", &["server/src/store/redis", "server/src/store.rs"]),
         ("procfs::", &["server/src/operators/process.rs"]),
         ("rusqlite::", &["server/src/store/embedded"]),
@@ -121,6 +122,7 @@ fn dependencies_point_down() {
             &["shared"],
             &["event"],
             &["config", "outbox", "replica", "backoff", "http"],
+            &["tls"],
         ],
     );
     check_order(

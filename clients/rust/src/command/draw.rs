@@ -99,6 +99,7 @@ pub(super) async fn run(args: DrawArgs) -> Result<(), CommandError> {
         .map_err(|fault| CommandError(format!("{}: {}", fault.place, fault.why)))?;
 
     let mut config = ClientConfig::new(args.place.server.as_str(), args.place.room.clone());
+    config.authorities = args.place.ca.clone();
     config.transport = args.transport.into();
     config.token = args.place.token.clone();
     // What is in the room already is none of this command's business.

@@ -108,6 +108,7 @@ async fn watch(args: &WatchArgs, printer: &mut Printer, wait: Option<Duration>) 
         WatchTransport::Sse => return stream::watch(&args.place, args.after, printer, wait).await,
     };
     let mut config = ClientConfig::new(args.place.server.as_str(), args.place.room.clone());
+    config.authorities = args.place.ca.clone();
     config.transport = transport;
     config.token = args.place.token.clone();
     config.position = args.after;

@@ -238,7 +238,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (_, write) = listener.accept().await.unwrap().0.into_split();
-        let outlet = Arc::new(Outlet::new(write, Encoding::MessagePack));
+        let outlet = Arc::new(Outlet::new(write, None, Encoding::MessagePack));
         (Arc::new(Answers::new(outlet, room())), client)
     }
 

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::{config, handshake, open};
 use crate::transport::encoding::Encoding;
 use crate::transport::lingering::{Farewells, Lingering};
+use crate::transport::stream::Stream;
 
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
@@ -42,7 +43,7 @@ pub async fn echo(stream: TcpStream, max_message: usize) {
         };
         Ok::<_, Infallible>(upgraded)
     });
-    let io = TokioIo::new(Lingering::new(stream, WRITE_TIME, Farewells::new()));
+    let io = TokioIo::new(Stream::Plain(Lingering::new(stream, WRITE_TIME, Farewells::new())));
     let connection = hyper::server::conn::http1::Builder::new().serve_connection(io, service).with_upgrades();
     // However it ends is for the tests to see.
     drop(connection.await);

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
+use super::cipher::Cipher;
 use super::records_frame;
 use crate::lock::lock;
 use crate::room::row::{Delivery, Stretch, Subscriber};
@@ -29,6 +30,8 @@ const KEPT_BYTES: usize = 512;
 /// See the module's documentation.
 pub(super) struct Outlet {
     socket: OwnedWriteHalf,
+    /// Where the connection is encrypted. Boxed: the others are many.
+    cipher: Option<Box<Cipher>>,
     encoding: Encoding,
     state: Mutex<State>,
     is_seated: AtomicBool,
@@ -64,7 +67,7 @@ impl State {
 }
 
 impl Outlet {
-    pub(super) fn new(socket: OwnedWriteHalf, encoding: Encoding) -> Self {
+    pub(super) fn new(socket: OwnedWriteHalf, cipher: Option<Box<Cipher>>, encoding: Encoding) -> Self {
         let state = State {
             waiting: Vec::new(),
             sent: 0,
@@ -75,6 +78,7 @@ impl Outlet {
         };
         Self {
             socket,
+            cipher,
             encoding,
             state: Mutex::new(state),
             is_seated: AtomicBool::new(false),
@@ -84,6 +88,10 @@ impl Outlet {
 
     pub(super) const fn encoding(&self) -> Encoding {
         self.encoding
+    }
+
+    pub(super) fn cipher(&self) -> Option<&Cipher> {
+        self.cipher.as_deref()
     }
 
     /// When a frame of data was last handed over.
@@ -174,10 +182,18 @@ impl Outlet {
         Poll::Ready(Ok(()))
     }
 
+    /// Gives the kernel what it takes at once of these bytes. It is offered the same again after `WouldBlock`.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.cipher {
+            None => self.socket.try_write(bytes),
+            Some(cipher) => cipher.try_write(self.socket.as_ref(), bytes),
+        }
+    }
+
     /// Whether the kernel took everything.
     fn send_waiting(&self, state: &mut State) -> io::Result<bool> {
         while state.sent < state.waiting.len() {
-            match self.socket.try_write(&state.waiting[state.sent..]) {
+            match self.try_write(&state.waiting[state.sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(len) => state.sent += len,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -214,7 +230,7 @@ impl Subscriber for Outlet {
         state.sent_at = Instant::now();
         let taken = if state.waiting.is_empty() {
             // Straight from what all share.
-            let taken = self.socket.try_write(frame).unwrap_or(0);
+            let taken = self.try_write(frame).unwrap_or(0);
             state.waiting.extend_from_slice(&frame[taken..]);
             taken == frame.len()
         } else {

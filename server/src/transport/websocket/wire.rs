@@ -29,7 +29,11 @@ impl Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        if let Some(socket) = self.socket.take().filter(|_| !self.is_at_end) {
+        let Some(socket) = self.socket.take() else { return };
+        if let Some(cipher) = self.outlet.cipher() {
+            cipher.close(socket.as_ref());
+        }
+        if !self.is_at_end {
             self.farewells.linger(socket);
         }
     }
@@ -42,8 +46,12 @@ impl AsyncRead for Wire {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = into.filled().len();
-        let socket = self.socket.as_mut().expect("it is taken only when this is dropped");
-        let result = ready!(Pin::new(socket).poll_read(context, into));
+        let Self { socket, outlet, .. } = &mut *self;
+        let socket = socket.as_mut().expect("it is taken only when this is dropped");
+        let result = ready!(match outlet.cipher() {
+            None => Pin::new(socket).poll_read(context, into),
+            Some(cipher) => cipher.poll_read((*socket).as_ref(), context, into),
+        });
         self.is_at_end |= result.is_err() || (into.filled().len() == before && into.remaining() > 0);
         Poll::Ready(result)
     }

@@ -147,7 +147,7 @@ fn spawn(mut command: Command, listen: &str, arguments: &[String]) -> Option<(Ch
         return None;
     };
     let first = first.expect("as text");
-    let address = first.rsplit("http://").next().and_then(|address| address.trim().parse().ok());
+    let address = first.rsplit("://").next().and_then(|address| address.trim().parse().ok());
     // What it says later is read, so that it never waits for it to be.
     std::thread::spawn(move || lines.for_each(drop));
     Some((child, address.expect("an address ends the line")))

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use inkrelay_server::config::{Config, OperatorsListen};
 use inkrelay_server::store::{MemoryStore, Store};
-use inkrelay_server::transport::listen;
+use inkrelay_server::transport::{Certificates, Listener, listen};
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -27,10 +28,25 @@ impl Relay {
 
     /// Over that store.
     pub async fn start_on(store: Arc<dyn Store>, set: impl FnOnce(&mut Config)) -> Self {
+        Self::start_with(store, Listener::from, set)
+    }
+
+    /// Over TLS, with a store in memory.
+    pub fn encrypted(certificates: Arc<Certificates>, set: impl FnOnce(&mut Config)) -> Self {
+        let encrypted = |socket| Listener::encrypted(socket, certificates);
+        Self::start_with(Arc::new(MemoryStore::new()), encrypted, set)
+    }
+
+    fn start_with(
+        store: Arc<dyn Store>,
+        listener: impl FnOnce(TcpListener) -> Listener,
+        set: impl FnOnce(&mut Config),
+    ) -> Self {
         let mut config = Config { operators_listen: OperatorsListen::Off, ..Config::default() };
         set(&mut config);
-        let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let address = listener.local_addr().unwrap();
+        let socket = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = socket.local_addr().unwrap();
+        let listener = listener(socket);
         let operators = match config.operators_listen {
             OperatorsListen::Off => None,
             OperatorsListen::At(at) => Some(inkrelay_server::operators::listen(at, address).unwrap()),

@@ -44,6 +44,11 @@ pub enum Got {
 }
 
 impl Socket {
+    /// Over a connection that has shaken hands.
+    pub fn over(stream: WebSocketStream<MaybeTlsStream<TcpStream>>) -> Self {
+        Self { stream, client: ClientId::ANONYMOUS, ticket: String::new(), welcome: None }
+    }
+
     /// Shakes hands, and says nothing yet.
     pub async fn handshake(
         address: SocketAddr,
@@ -55,7 +60,7 @@ impl Socket {
             request.headers_mut().insert("sec-websocket-protocol", protocol.parse().unwrap());
         }
         let (stream, response) = tokio_tungstenite::connect_async(request).await?;
-        Ok((Self { stream, client: ClientId::ANONYMOUS, ticket: String::new(), welcome: None }, response))
+        Ok((Self::over(stream), response))
     }
 
     /// Opens a session in MessagePack as a new client, from the start.
@@ -116,7 +121,7 @@ impl Socket {
         let stream = MaybeTlsStream::Plain(socket.connect(address).await.unwrap());
         let url = format!("ws://{address}/v1/rooms/{room}/ws");
         let (stream, _) = tokio_tungstenite::client_async(url, stream).await.expect("a handshake");
-        Self { stream, client: ClientId::ANONYMOUS, ticket: String::new(), welcome: None }
+        Self::over(stream)
     }
 
     /// As a named participant.

@@ -1,0 +1,206 @@
+//! TLS on the public port: the certificate, and how it is exchanged while the relay runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::ServerConfig;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_rustls::TlsAcceptor;
+
+use super::lingering::Lingering;
+use crate::lock::lock;
+
+/// An encrypted connection.
+pub type TlsStream = tokio_rustls::server::TlsStream<Lingering>;
+
+/// HTTP/1.1 is all that is spoken here (RFC 7301).
+const ALPN: &[u8] = b"http/1.1";
+/// Bytes that are encrypted and not sent, of one connection at most, and some for each record's frame.
+const UNSENT_BYTES: usize = 64 * 1024;
+/// Files that are exchanged without a signal are noticed after this time.
+const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What is wrong with a certificate or its key, for whoever runs the relay.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TlsError(String);
+
+/// The certificate that is shown to clients, with its key, from two files.
+pub struct Certificates {
+    chain: PathBuf,
+    key: PathBuf,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    config: Arc<ServerConfig>,
+    /// When the files that were looked at last had been written.
+    written: Written,
+}
+
+/// When the two files were written, as far as that is known.
+type Written = [Option<SystemTime>; 2];
+
+impl Certificates {
+    /// Reads a chain of certificates, the server's own first, and its key: PEM, the key as PKCS#8, PKCS#1 or SEC1.
+    ///
+    /// # Errors
+    /// In plain words, when a file cannot be used, or when the two do not belong together.
+    pub fn load(chain: &Path, key: &Path) -> Result<Self, TlsError> {
+        let (chain, key) = (chain.to_owned(), key.to_owned());
+        let written = written(&chain, &key);
+        let config = Arc::new(read(&chain, &key)?);
+        Ok(Self { chain, key, current: Mutex::new(Current { config, written }) })
+    }
+
+    /// Reads the files again. Connections from now on are shown what they hold; open ones stay as they are. When they
+    /// cannot be used, what was there before stays.
+    ///
+    /// # Errors
+    /// As [`Certificates::load`].
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let written = written(&self.chain, &self.key);
+        let read = read(&self.chain, &self.key);
+        let mut current = lock(&self.current);
+        // Also when they are wrong: that is said once, and not at every look.
+        current.written = written;
+        current.config = Arc::new(read?);
+        Ok(())
+    }
+
+    /// Reloads on SIGHUP, and when a file was written, as those who renew certificates do. Runs until it is dropped.
+    ///
+    /// # Errors
+    /// When the signal cannot be caught.
+    pub fn keep_fresh(self: &Arc<Self>) -> std::io::Result<impl Future<Output = ()> + Send + use<>> {
+        let mut hangup = signal(SignalKind::hangup())?;
+        let certificates = Arc::clone(self);
+        Ok(async move {
+            loop {
+                // After the last signal there is only time.
+                let asked = tokio::time::timeout(LOOK_INTERVAL, hangup.recv()).await.is_ok();
+                if asked || certificates.have_changed() {
+                    certificates.reload_and_tell();
+                }
+            }
+        })
+    }
+
+    /// Whether a file was written since they were looked at.
+    fn have_changed(&self) -> bool {
+        let written = written(&self.chain, &self.key);
+        written != lock(&self.current).written
+    }
+
+    fn reload_and_tell(&self) {
+        match self.reload() {
+            Ok(()) => tracing::info!(certificate = %self.chain.display(), "the certificate was read again"),
+            Err(error) => tracing::warn!(%error, "the certificate is kept as it was"),
+        }
+    }
+
+    /// Shakes hands.
+    ///
+    /// # Errors
+    /// When the client goes, or does not agree.
+    pub(super) async fn accept(&self, stream: Lingering) -> std::io::Result<TlsStream> {
+        let config = Arc::clone(&lock(&self.current).config);
+        let bounded = |session: &mut rustls::ServerConnection| session.set_buffer_limit(Some(UNSENT_BYTES));
+        TlsAcceptor::from(config).accept_with(stream, bounded).await
+    }
+}
+
+fn written(chain: &Path, key: &Path) -> Written {
+    [chain, key].map(|path| std::fs::metadata(path).and_then(|file| file.modified()).ok())
+}
+
+fn read(chain_path: &Path, key_path: &Path) -> Result<ServerConfig, TlsError> {
+    let mut chain = Vec::new();
+    let unreadable = |path: &Path, error: pem::Error| match error {
+        pem::Error::Io(error) => TlsError(format!("cannot read {}: {error}", path.display())),
+        error => TlsError(format!("{} is no PEM file: {error}", path.display())),
+    };
+    for certificate in
+        CertificateDer::pem_file_iter(chain_path).map_err(|error| unreadable(chain_path, error))?
+    {
+        chain.push(certificate.map_err(|error| unreadable(chain_path, error))?);
+    }
+    if chain.is_empty() {
+        let path = chain_path.display();
+        return Err(TlsError(format!(
+            "{path} holds no certificate: --tls-cert wants a PEM file with -----BEGIN CERTIFICATE-----"
+        )));
+    }
+    let key = PrivateKeyDer::from_pem_file(key_path).map_err(|error| match error {
+        pem::Error::NoItemsFound => TlsError(format!(
+            "{} holds no key: --tls-key wants a PEM file with -----BEGIN PRIVATE KEY-----, and not encrypted",
+            key_path.display()
+        )),
+        error => unreadable(key_path, error),
+    })?;
+    config(chain, key).map_err(|error| {
+        let (chain, key) = (chain_path.display(), key_path.display());
+        TlsError(match error {
+            rustls::Error::InconsistentKeys(_) => {
+                format!("the key in {key} is not that of the first certificate in {chain}")
+            }
+            error => format!("the certificate in {chain} cannot be used with the key in {key}: {error}"),
+        })
+    })
+}
+
+fn config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    // TLS 1.2 and 1.3.
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    // Whoever comes back, as all do after a restart of something on the way, is spared the signature; and nothing is
+    // kept for them here.
+    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever renews certificates may know of no signal. What is wrong is told once.
+    #[test]
+    fn files_that_were_written_are_read_again_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [chain, key] = ["chain.pem", "key.pem"].map(|name| folder.path().join(name));
+        let mut at = SystemTime::now();
+        let mut write = |is_whole: bool| {
+            let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            std::fs::write(&chain, own.cert.pem()).unwrap();
+            if is_whole {
+                std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+            }
+            // Some file systems tell times by the second.
+            at += Duration::from_secs(2);
+            std::fs::File::options().write(true).open(&chain).unwrap().set_modified(at).unwrap();
+        };
+        write(true);
+        let certificates = Certificates::load(&chain, &key).unwrap();
+        let config = || Arc::clone(&lock(&certificates.current).config);
+        let first = config();
+        assert!(!certificates.have_changed());
+        write(false);
+        assert!(certificates.have_changed());
+        certificates.reload_and_tell();
+        assert!(Arc::ptr_eq(&config(), &first) && !certificates.have_changed());
+        write(true);
+        assert!(certificates.have_changed());
+        certificates.reload_and_tell();
+        assert!(!Arc::ptr_eq(&config(), &first) && !certificates.have_changed());
+    }
+}
