@@ -36,11 +36,23 @@ pub enum Command {
 /// In plain words, what kept it from its work. A pipe that nobody reads any more and Ctrl-C are no errors.
 pub async fn run(command: Command) -> Result<(), CommandError> {
     match command {
-        Command::Draw(args) => draw::run(args).await,
-        Command::Watch(args) => watch::run(args).await,
-        Command::Board(args) => board::run(args).await,
+        Command::Draw(mut args) => {
+            args.place.token = args.place.token()?;
+            draw::run(args).await
+        }
+        Command::Watch(mut args) => {
+            args.place.token = args.place.token()?;
+            watch::run(args).await
+        }
+        Command::Board(mut args) => {
+            args.place.token = args.place.token()?;
+            board::run(args).await
+        }
+        Command::Moderate(mut args) => {
+            args.place.token = args.place.token()?;
+            moderate::run(args).await
+        }
         Command::Health(args) => health::run(args).await,
-        Command::Moderate(args) => moderate::run(args).await,
     }
 }
 
@@ -69,6 +81,9 @@ struct Place {
     /// A room token, where the server wants one
     #[arg(long, env = "INKRELAY_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
+    /// The file that the room token stands in: other users of the machine can read what stands in a command
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    token_file: Option<PathBuf>,
 }
 
 impl Place {
@@ -76,6 +91,14 @@ impl Place {
         let endpoint = Endpoint::new(&self.server, self.room.clone(), self.ca.as_deref());
         let endpoint = endpoint.map_err(CommandError::new)?;
         Http::new(endpoint).map_err(CommandError::new)
+    }
+
+    /// The token, wherever it stands.
+    fn token(&self) -> Result<Option<String>, CommandError> {
+        let Some(file) = &self.token_file else { return Ok(self.token.clone()) };
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| CommandError(format!("{}: {error}", file.display())))?;
+        Ok(Some(text.trim().to_owned()))
     }
 
     fn authorize(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {

@@ -45,7 +45,7 @@ pub async fn stream(
     let last_id =
         headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|id| !id.is_empty());
     let after: After = after(last_id.or(asked))?;
-    let who = ticket(&headers)?.map(|ticket| relay.identify(&room, Some(ticket))).transpose()?;
+    let who = ticket(&headers)?.map(|ticket| relay.identify(&room, &grant, Some(ticket))).transpose()?;
 
     let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
     let client = who.map(|who| who.client);

@@ -2,6 +2,7 @@
 //!
 //! - `store_contract`: what every store promises; quotes the contract in `src/store.rs`
 //! - `sessions`: who a client is over HTTP, and what its ticket resumes
+//! - `access`: tokens and roles over every way in, and the command that makes them
 //! - `bad_input`: whatever anyone sends gets its documented answer, and costs nothing that stays
 //! - `limits`: each bound, how it is told, what it answers and how it is lifted
 //! - `producer`: draws once and in order, whatever is retried over whichever transport
@@ -13,8 +14,8 @@
 //! - `drain`: a server that is told to stop
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
-//! - `security`: headers, origins, and addresses behind proxies
 //! - `tls`: everything over TLS, its files, and those who do not shake hands
+//! - `security`: headers, origins, and addresses behind proxies
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
 //! - `configuration`: flags, environment and file, their checks, and the reload at SIGHUP
@@ -31,6 +32,7 @@
     reason = "a test that fails, panics; clippy takes only the bodies of tests for tests"
 )]
 
+mod access;
 mod bad_input;
 mod board;
 mod command_line;
