@@ -18,7 +18,7 @@ BASELINE_MODULES := $(patsubst %,$(BASELINES)/%/node_modules/.package-lock.json,
 # Folders too: their time changes when a file is removed.
 WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app $(WEB)/operators \( -name node_modules -o -name dist \) -prune -o -print) $(wildcard $(WEB)/*.json)
 
-.PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser \
+.PHONY: help run relay web test lint docs unit redis prometheus chromium need-node web-lint web-unit web-relay web-browser \
         web-measure browsers debug-relay fuzz fuzz-build conformance audit load measure demo clean \
         baselines baselines-node baselines-check messaging compare bounds
 
@@ -48,6 +48,9 @@ test: web web-lint web-unit redis lint docs unit fuzz-build web-relay web-browse
 redis: ## Install redis-server by apt if it is missing; tests start their own on free ports
 	@deploy/install-missing redis-server redis-server
 
+prometheus: ## Install prometheus by apt if it is missing: its lint and a server of it, for the tests of the metrics
+	@deploy/install-missing promtool prometheus
+
 lint: ## Format and clippy, warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
@@ -55,7 +58,7 @@ lint: ## Format and clippy, warnings as errors
 docs: ## The documentation of the code, warnings as errors
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
 
-unit: redis chromium baselines-node ## All tests of the relay and the load generator, without lint and docs
+unit: redis prometheus chromium baselines-node ## All tests of the relay and the load generator, without lint and docs
 	$(CARGO) test --workspace --locked
 
 web-lint: $(MODULES) ## Types, format and lint of the web client
@@ -145,4 +148,4 @@ bounds: baselines load ## Measure each bound that the relay is to hold, and say 
 
 clean: ## Remove what was built; draws stay
 	$(CARGO) clean
-	rm -rf $(WEB)/dist $(WEB)/lib $(WEB)/node_modules $(BASELINES)/*/node_modules $(BASELINES)/erlang-binary/ebin $(BASELINES)/nchan/run
+	rm -rf $(WEB)/dist $(WEB)/operators/dist $(WEB)/lib $(WEB)/node_modules $(BASELINES)/*/node_modules $(BASELINES)/erlang-binary/ebin $(BASELINES)/nchan/run
