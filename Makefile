@@ -18,9 +18,9 @@ BASELINE_MODULES := $(patsubst %,$(BASELINES)/%/node_modules/.package-lock.json,
 # Folders too: their time changes when a file is removed.
 WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app $(WEB)/operators \( -name node_modules -o -name dist \) -prune -o -print) $(wildcard $(WEB)/*.json)
 
-.PHONY: help run relay web test lint docs unit redis prometheus chromium need-node web-lint web-unit web-relay web-browser \
+.PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser \
         web-measure browsers debug-relay fuzz fuzz-build conformance audit load measure demo clean \
-        baselines baselines-node baselines-check messaging compare bounds
+        baselines baselines-node baselines-check messaging compare bounds proxies manifests small-machine
 
 help: ## List these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -48,9 +48,6 @@ test: web web-lint web-unit redis lint docs unit fuzz-build web-relay web-browse
 redis: ## Install redis-server by apt if it is missing; tests start their own on free ports
 	@deploy/install-missing redis-server redis-server
 
-prometheus: ## Install prometheus by apt if it is missing: its lint and a server of it, for the tests of the metrics
-	@deploy/install-missing promtool prometheus
-
 lint: ## Format and clippy, warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
@@ -58,7 +55,18 @@ lint: ## Format and clippy, warnings as errors
 docs: ## The documentation of the code, warnings as errors
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
 
-unit: redis prometheus chromium baselines-node ## All tests of the relay and the load generator, without lint and docs
+proxies: ## Install nginx, promtool and openssl by apt where they are missing; tests start their own
+	@deploy/install-missing nginx nginx-light
+	@deploy/install-missing promtool prometheus
+	@deploy/install-missing openssl openssl
+
+manifests: ## Hold the Kubernetes manifests against the schemas that Kubernetes publishes
+	deploy/check-manifests
+
+small-machine: redis load ## Hold the relay and its Redis to 524 MB under ten times the load of 2010 and 10,000 connections
+	deploy/check-small-machine
+
+unit: redis proxies chromium baselines-node ## All tests of the relay and the load generator, without lint and docs
 	$(CARGO) test --workspace --locked
 
 web-lint: $(MODULES) ## Types, format and lint of the web client

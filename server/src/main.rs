@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand};
 use greeting::Greeting;
 use inkrelay_server::config::{Config, LogFormat, OperatorsListen, Settings, SyncSetting, reference};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
+use inkrelay_server::token::TokenCommand;
 use inkrelay_server::transport::{Certificates, Listener};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,6 +38,9 @@ enum Command {
     /// Look at the settings of `serve` without starting it
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Make keys, tokens and links for people, and look into tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
     #[command(flatten)]
     Client(inkrelay_client::command::Command),
 }
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(_) => serve(behind(1)),
         Command::Config(command) => config(&command, behind(2)),
+        Command::Token(command) => inkrelay_server::token::run(command),
         Command::Client(command) => client(command),
     };
     match result {
