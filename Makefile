@@ -51,6 +51,7 @@ redis: ## Install redis-server by apt if it is missing; tests start their own on
 lint: ## Format and clippy, warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	$(CARGO) clippy --package inkrelay-server --all-targets --features otel --locked -- --deny warnings
 
 docs: ## The documentation of the code, warnings as errors
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -88,7 +88,8 @@ impl Drop for Watcher {
 /// How many of these times lie within one [`MOMENT`] at most.
 fn most_at_once(times: &mut [Duration]) -> usize {
     times.sort_unstable();
-    let within = |from: &Duration| times.iter().filter(|time| (*from..*from + MOMENT).contains(*time)).count();
+    let within =
+        |from: &Duration| times.iter().filter(|time| (*from..*from + MOMENT).contains(*time)).count();
     times.iter().map(within).max().unwrap_or(0)
 }
 
