@@ -134,18 +134,20 @@ fn the_reference_is_printed() {
 }
 
 async fn limits(address: SocketAddr) -> Value {
-    let request = reqwest::Client::new().post(format!("http://{address}/v1/rooms/r/sessions"));
+    let request = crate::support::requests::client().post(format!("http://{address}/v1/rooms/r/sessions"));
     answer(request).await.json()["limits"].clone()
 }
 
 async fn post(address: SocketAddr, marks: u64) -> u16 {
     let draws: Vec<_> = (1..=marks).map(mark).collect();
-    let request = reqwest::Client::new().post(format!("http://{address}/v1/rooms/r/draws"));
+    let request = crate::support::requests::client().post(format!("http://{address}/v1/rooms/r/draws"));
     answer(request.header("content-type", MESSAGE_PACK).body(batch(&draws))).await.status
 }
 
 async fn allows(address: SocketAddr, origin: &str) -> bool {
-    let request = reqwest::Client::new().get(format!("http://{address}/v1/rooms/r")).header("origin", origin);
+    let request = crate::support::requests::client()
+        .get(format!("http://{address}/v1/rooms/r"))
+        .header("origin", origin);
     answer(request).await.status == 200
 }
 

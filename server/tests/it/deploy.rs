@@ -38,7 +38,7 @@ async fn every_metric_that_is_asked_for_is_told() {
     let any = OperatorsListen::At((std::net::Ipv4Addr::LOCALHOST, 0).into());
     let relay = Relay::start(|config| config.operators_listen = any).await;
     let operators = relay.operators.expect("it was asked for");
-    let told = answer(reqwest::Client::new().get(format!("http://{operators}/metrics"))).await;
+    let told = answer(crate::support::requests::client().get(format!("http://{operators}/metrics"))).await;
     let told = String::from_utf8(told.body).unwrap();
     let known = words_with(&told, &["inkrelay_", "process_"]);
     let mut asked = 0;

@@ -55,7 +55,7 @@ async fn open_polls_are_answered_and_streams_end() {
     let address = relay.address;
     let poll = tokio::spawn(async move {
         let url = format!("http://{address}/v1/rooms/a/draws?wait=50&after=2");
-        let response = reqwest::Client::new().get(url).send().await.unwrap();
+        let response = crate::support::requests::client().get(url).send().await.unwrap();
         (response.status(), response.headers()["inkrelay-head"].clone(), response.text().await.unwrap())
     });
     let events = relay.request(Method::GET, "/v1/rooms/a/events").send().await.unwrap();

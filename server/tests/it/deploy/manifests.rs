@@ -130,7 +130,9 @@ async fn the_relay_takes_the_environments_and_answers_the_probes() {
         let container = relay_container();
         for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
             let path = str(&container[probe]["httpGet"]["path"]);
-            let got = answer(reqwest::Client::new().get(format!("http://{}{path}", relay.address))).await;
+            let got =
+                answer(crate::support::requests::client().get(format!("http://{}{path}", relay.address)))
+                    .await;
             assert_eq!(got.status, 200, "{probe} asks {path}");
         }
         let health = Command::new(env!("CARGO_BIN_EXE_inkrelay"))

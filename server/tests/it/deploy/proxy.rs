@@ -23,7 +23,7 @@ use crate::support::{PATIENCE, eventually};
 const NOBODY: &str = "127.0.0.1:1";
 
 fn request(nginx: &Nginx, method: Method, path: &str) -> reqwest::RequestBuilder {
-    reqwest::Client::new().request(method, format!("http://{}{path}", nginx.address))
+    crate::support::requests::client().request(method, format!("http://{}{path}", nginx.address))
 }
 
 /// Posts one draw, as the client of that ticket or as nobody.

@@ -62,7 +62,7 @@ async fn a_request_has_an_id_in_its_answer_and_in_its_lines() {
     let (_relay, address) = start(folder.path(), "debug", &["--log-format", "json"]).await;
     let url = format!("http://{address}/v1/rooms/a");
     let ids = async |given: Option<&str>| {
-        let mut request = reqwest::Client::new().request(Method::GET, &url);
+        let mut request = crate::support::requests::client().request(Method::GET, &url);
         if let Some(given) = given {
             request = request.header("x-request-id", given);
         }
@@ -102,7 +102,7 @@ async fn neither_secrets_nor_ink_are_ever_logged() {
     socket.draw(1, &[mark(424_242)]).await;
     socket.acked(1).await;
     let draws = "[[0,0,[9,87,65],0,[131071,131070,77777,66666],true]]";
-    let post = reqwest::Client::new()
+    let post = crate::support::requests::client()
         .post(format!("http://{address}/v1/rooms/room-of-trace/draws"))
         .header("content-type", JSON)
         .header("authorization", "Bearer eyJhbGciOiJIUzI1NiJ9.of-a-token.c2ln")
