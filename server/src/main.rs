@@ -2,6 +2,8 @@
 
 mod greeting;
 mod logging;
+#[cfg(feature = "otel")]
+mod otel;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -65,6 +67,8 @@ fn main() -> ExitCode {
         Command::Token(command) => inkrelay_server::token::run(command),
         Command::Client(command) => client(command),
     };
+    #[cfg(feature = "otel")]
+    otel::finish();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
