@@ -1,10 +1,18 @@
-//! Who may come in, and what they may do: tickets say who a client is, tokens and roles what it may, origins whose pages
-//! may connect.
+//! Who may come in, and what they may do: tickets say who a client is, tokens what it may, origins whose pages may
+//! connect.
 
 mod grant;
+mod keys;
 mod origins;
+mod revocation;
 mod tickets;
+mod tokens;
+#[cfg(test)]
+mod tokens_tests;
 
 pub use grant::Grant;
+pub use keys::KeyError;
+pub(crate) use keys::{pem_blocks, read_file as read_key_file};
 pub use origins::Origins;
 pub use tickets::Tickets;
+pub use tokens::{LEEWAY, NotTaken, TokenSettings, Tokens};

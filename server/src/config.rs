@@ -21,6 +21,8 @@ use inkrelay_protocol::Role;
 use inkrelay_protocol::limits::DrawLimits;
 use ipnet::IpNet;
 
+use crate::access::TokenSettings;
+
 pub use settings::{Settings, Source, Wrong};
 use values::{bytes, duration, log_filter, network, operators_listen, origin, role};
 
@@ -31,9 +33,18 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Address and port to listen on. Any but this machine's own needs --open.
+    /// Address and port to listen on. Any but this machine's own needs --token-keys or --open.
     #[arg(long, env = "INKRELAY_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
+
+    /// PEM file with the server's certificate, and those between it and its authority: the port then speaks TLS. The file
+    /// is read again on SIGHUP, and when it was written.
+    #[arg(long, env = "INKRELAY_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// PEM file with the certificate's key.
+    #[arg(long, env = "INKRELAY_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
 
     /// Let everyone in who reaches the address: they can read and draw in every room whose name they know.
     #[arg(long, env = "INKRELAY_OPEN")]
@@ -52,15 +63,6 @@ pub struct Config {
     /// How the log is written: for people, or one JSON object a line. INKRELAY_LOG says what of it, such as debug.
     #[arg(long, env = "INKRELAY_LOG_FORMAT", default_value = "human", value_name = "FORMAT")]
     pub log_format: LogFormat,
-
-    /// PEM file with the server's certificate and those that lead to its authority: the port then speaks TLS. Read again
-    /// on SIGHUP, and when it was written.
-    #[arg(long, env = "INKRELAY_TLS_CERT", value_name = "FILE", requires = "tls_key")]
-    pub tls_cert: Option<PathBuf>,
-
-    /// PEM file with the certificate's key.
-    #[arg(long, env = "INKRELAY_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
-    pub tls_key: Option<PathBuf>,
 
     /// Folder of the embedded store, which keeps draws when nothing else is chosen.
     #[arg(long, env = "INKRELAY_DATA", default_value = "./inkrelay-data", value_name = "DIR")]
@@ -87,9 +89,27 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_SECRET_FILE", value_name = "FILE", conflicts_with = "secret")]
     pub secret_file: Option<PathBuf>,
 
-    /// What people may do in every room: viewer, drawer or moderator.
+    /// What people may do in every room, where no tokens say it: viewer, drawer or moderator.
     #[arg(long, env = "INKRELAY_ROLE", default_value = "drawer", value_name = "ROLE", value_parser = role)]
     pub role: Role,
+
+    /// Files of keys that sign tokens: a secret, public keys in PEM, or a JWK Set. With one, nobody comes in without
+    /// a token.
+    #[arg(long, env = "INKRELAY_TOKEN_KEYS", value_name = "FILE", value_delimiter = ',')]
+    pub token_keys: Vec<PathBuf>,
+
+    /// What the audience (aud) of every token has to name.
+    #[arg(long, env = "INKRELAY_TOKEN_AUDIENCE", value_name = "TEXT")]
+    pub token_audience: Option<String>,
+
+    /// What the issuer (iss) of every token has to be.
+    #[arg(long, env = "INKRELAY_TOKEN_ISSUER", value_name = "TEXT")]
+    pub token_issuer: Option<String>,
+
+    /// File of tokens that are let in no more: a token id (jti), or sub: and a subject, on each line. It is looked at
+    /// again every 2 s.
+    #[arg(long, env = "INKRELAY_REVOKED", value_name = "FILE")]
+    pub revoked: Option<PathBuf>,
 
     /// Origin whose pages may connect besides this server's own, with its scheme, or * for all.
     #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_parser = origin, value_delimiter = ',')]
@@ -223,6 +243,10 @@ pub struct Times {
         value_parser = clap::value_parser!(u16).range(..=1000))]
     pub flush_ms: u16,
 
+    /// After the server is told to stop, for load balancers to hear of it: it says at /readyz that it goes, and serves on.
+    #[arg(long, env = "INKRELAY_DRAIN_DELAY", default_value = "0s", value_name = "TIME", value_parser = duration)]
+    pub drain_delay: Duration,
+
     /// For everything to finish when the server is told to stop.
     #[arg(long, env = "INKRELAY_DRAIN_TIME", default_value = "10s", value_name = "TIME", value_parser = duration)]
     pub drain_time: Duration,
@@ -275,9 +299,19 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Where keys and revoked tokens stand, and for whom tokens have to be made.
+    pub fn tokens(&self) -> TokenSettings {
+        TokenSettings {
+            keys: self.token_keys.clone(),
+            revoked: self.revoked.clone(),
+            audience: self.token_audience.clone(),
+            issuer: self.token_issuer.clone(),
+        }
+    }
+
     /// Whether people need a token to get in.
     pub const fn has_tokens(&self) -> bool {
-        false
+        !self.token_keys.is_empty()
     }
 
     /// What one value alone does not show to be wrong.
@@ -288,15 +322,28 @@ impl Config {
         let is_alone = self.listen.ip().to_canonical().is_loopback();
         if !is_alone && !self.open && !self.has_tokens() {
             return Err(format!(
-                "listen is {}, which others can reach, and nothing says who may come in. With --open (open = true) \
-                 everyone who reaches that address can read and draw in every room whose name they know. Without it \
-                 listen on this machine only: --listen 127.0.0.1:{}",
+                "listen is {}, which others can reach, and nothing says who may come in. With --token-keys FILE \
+                 only those come in who have a token that one of your keys signed. With --open (open = true) everyone \
+                 who reaches that address can read and draw in every room whose name they know. Without either, listen \
+                 on this machine only: --listen 127.0.0.1:{}",
                 self.listen,
                 self.listen.port()
             ));
         }
+        let of_tokens = [self.token_audience.is_some(), self.token_issuer.is_some(), self.revoked.is_some()];
+        if !self.has_tokens() && of_tokens.contains(&true) {
+            return Err(
+                "token-audience, token-issuer and revoked are about tokens, which --token-keys asks for"
+                    .to_owned(),
+            );
+        }
         if self.memory && self.redis.is_some() {
             return Err("memory and redis exclude each other: draws are kept in one place".to_owned());
+        }
+        if self.tls_cert.is_some() != self.tls_key.is_some() {
+            return Err(
+                "tls-cert and tls-key go together: a certificate is nothing without its key".to_owned()
+            );
         }
         Ok(())
     }
@@ -396,7 +443,10 @@ mod tests {
         {
             let why = listening(others, false).check().unwrap_err();
             assert!(why.contains("--open") && why.contains("everyone"), "{others}: {why}");
+            assert!(why.contains("--token-keys") && why.contains("only those"), "{others}: {why}");
             assert_eq!(listening(others, true).check(), Ok(()), "{others}");
+            let with_tokens = Config { token_keys: vec!["keys".into()], ..listening(others, false) };
+            assert_eq!(with_tokens.check(), Ok(()), "{others}");
         }
     }
 

@@ -217,7 +217,7 @@ mod tests {
         let told = |listens_on| Greeting { is_encrypted: true, ..plain(listens_on, &addresses) }.text();
         let text = told("0.0.0.0:8443");
         assert!(text.lines().next().unwrap().ends_with("https://0.0.0.0:8443"), "{text}");
-        assert!(text.contains("      https://192.168.1.5:8443\n") && text.contains("Everyone"), "{text}");
+        assert!(text.contains("      https://192.168.1.5:8443\n") && text.contains("everyone"), "{text}");
         assert!(!text.contains("http://") && !text.contains("not encrypted"), "{text}");
         assert!(told("0.0.0.0:443").contains("      https://192.168.1.5\n"));
     }

@@ -136,14 +136,14 @@ impl Hub {
         self.node.limits.set(rooms);
     }
 
-    /// What this process counts.
-    pub fn metrics(&self) -> &Arc<Metrics> {
-        &self.node.metrics
-    }
-
     /// Whether a room is live.
     pub fn is_live(&self, id: &RoomId) -> bool {
         self.rooms.contains_key(id)
+    }
+
+    /// What this process counts.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.node.metrics
     }
 
     /// How many rooms are live.

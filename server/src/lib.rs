@@ -16,6 +16,7 @@ pub mod retention;
 pub mod room;
 pub mod session;
 pub mod store;
+pub mod token;
 pub mod transport;
 
 use std::future::Future;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use access::{KeyError, Tokens};
 use config::{Config, to_usize};
 use hub::{Hub, HubLimits};
 use retention::Retention;
@@ -36,18 +38,29 @@ use transport::Listener;
 /// Rates of clients that have gone are forgotten this often.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Why a relay does not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The store does not tell the secret that signs tickets.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file of keys or of revoked tokens is not taken.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+}
+
 /// Serves on the listener, and operators on theirs, until `shutdown` is ready, then drains: no new rooms, everyone is told to come back
 /// elsewhere, what was begun is finished and acked, and all of it within the drain time.
 ///
 /// # Errors
-/// When the store does not tell the secret that signs tickets.
+/// When the store does not tell the secret that signs tickets, or a file of keys is not taken.
 pub async fn run(
     config: Config,
     store: Arc<dyn Store>,
     listener: impl Into<Listener>,
     operators: Option<TcpListener>,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), StoreError> {
+) -> Result<(), RunError> {
     let (_, configs) = watch::channel(Arc::new(config));
     run_with_reloads(configs, store, listener, operators, shutdown).await
 }
@@ -62,7 +75,7 @@ pub async fn run_with_reloads(
     listener: impl Into<Listener>,
     operators: Option<TcpListener>,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), StoreError> {
+) -> Result<(), RunError> {
     let config = Config::clone(&configs.borrow_and_update()).effective();
     let node = Node::new(Arc::clone(&store), room_limits(&config));
     let hub = Hub::new(Arc::new(node), hub_limits(&config));
@@ -70,8 +83,16 @@ pub async fn run_with_reloads(
         Some(secret) => secret.clone().into_bytes(),
         None => store.secret().await?.to_vec(),
     };
+    let tokens = Tokens::open(config.tokens())?.map(Arc::new);
     let (drain, draining) = watch::channel(false);
-    let relay = Arc::new(Relay::new(config, Arc::clone(&hub), &secret, draining));
+    let relay = Arc::new(Relay::new(config, Arc::clone(&hub), &secret, tokens.clone(), draining));
+    if let Some(tokens) = tokens.clone() {
+        relay.on_reload(
+            "the keys of tokens",
+            Box::new(move |_| tokens.reload().map(drop).map_err(|why| why.to_string())),
+        );
+    }
+    let revoked = tokens.map(|tokens| tokio::spawn(async move { tokens.follow_revoked().await }));
 
     let care = tokio::spawn(Arc::clone(&hub).look_after());
     let room_ttl = relay.config().times.room_ttl;
@@ -100,6 +121,12 @@ pub async fn run_with_reloads(
     // To the very end: how a server drains is what operators want to see.
     let operators = operators.map(|listener| tokio::spawn(operators::serve(Arc::clone(&relay), listener)));
     shutdown.await;
+    relay.leave();
+    let delay = relay.config().times.drain_delay;
+    if !delay.is_zero() {
+        tracing::info!(?delay, "told to stop: no longer ready, and serving on for load balancers to notice");
+        tokio::time::sleep(delay).await;
+    }
     tracing::info!("stopping: no new rooms, and everyone is asked to come back later");
     hub.drain();
     drain.send_replace(true);
@@ -111,6 +138,7 @@ pub async fn run_with_reloads(
     if let Some(retention) = retention {
         retention.abort();
     }
+    revoked.iter().for_each(tokio::task::JoinHandle::abort);
     operators.inspect(tokio::task::JoinHandle::abort);
     reload.abort();
     store.close().await;

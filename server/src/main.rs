@@ -2,6 +2,8 @@
 
 mod greeting;
 mod logging;
+#[cfg(feature = "otel")]
+mod otel;
 mod upkeep;
 
 use std::ffi::OsString;
@@ -12,8 +14,10 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use greeting::Greeting;
+use inkrelay_server::access::Tokens;
 use inkrelay_server::config::{Config, LogFormat, OperatorsListen, Settings, SyncSetting, reference};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
+use inkrelay_server::token::TokenCommand;
 use inkrelay_server::transport::{Certificates, Listener};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -38,6 +42,9 @@ enum Command {
     /// Look at the settings of `serve` without starting it
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Make keys, tokens and links for people, and look into tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
     #[command(flatten)]
     Client(inkrelay_client::command::Command),
     #[command(flatten)]
@@ -60,9 +67,12 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(_) => serve(behind(1)),
         Command::Config(command) => config(&command, behind(2)),
+        Command::Token(command) => inkrelay_server::token::run(command),
         Command::Client(command) => client(command),
         Command::Upkeep(command) => work_on_store(command),
     };
+    #[cfg(feature = "otel")]
+    otel::finish();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -75,7 +85,13 @@ fn main() -> ExitCode {
 fn config(command: &ConfigCommand, arguments: Vec<OsString>) -> Result<(), String> {
     let load = || Settings::load(&arguments).map_err(|wrong| wrong.to_string());
     let text = match command {
-        ConfigCommand::Check(_) => load().map(|_| "The settings are right.\n".to_owned())?,
+        ConfigCommand::Check(_) => {
+            let config = load()?.config;
+            // The files that they name, as far as they can be looked at without starting.
+            Tokens::open(config.tokens()).map_err(|error| error.to_string())?;
+            certificates(&config)?;
+            "The settings are right.\n".to_owned()
+        }
         ConfigCommand::Show(_) => load()?.show(),
         ConfigCommand::Reference => reference::page(),
     };
@@ -106,7 +122,7 @@ fn serve(arguments: Vec<OsString>) -> Result<(), String> {
         })?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let operators = listen_for_operators(&config, address)?;
-        let listener = encrypted(&config, listener)?;
+        let certificates = certificates(&config)?;
         let store = open_store(&config).await?;
         let stop = stop_signal().map_err(|error| format!("cannot catch signals: {error}"))?;
         let hangup =
@@ -116,7 +132,7 @@ fn serve(arguments: Vec<OsString>) -> Result<(), String> {
         let greeting = Greeting {
             listens_on: address,
             store: &store.describe(),
-            is_encrypted: config.tls_cert.is_some(),
+            is_encrypted: certificates.is_some(),
             has_board: inkrelay_server::transport::has_board(),
             is_unlimited: config.unlimited,
             operators: operators.as_ref().and_then(|listener| listener.local_addr().ok()),
@@ -129,6 +145,13 @@ fn serve(arguments: Vec<OsString>) -> Result<(), String> {
         let _ = std::io::stdout().write_all(greeting.as_bytes());
         let (reloaded, configs) = watch::channel(Arc::new(config));
         tokio::spawn(reload(hangup, arguments, settings, set_filter, reloaded));
+        let listener = match certificates {
+            None => Listener::from(listener),
+            Some(certificates) => {
+                tokio::spawn(Arc::clone(&certificates).keep_fresh(configs.clone()));
+                Listener::encrypted(listener, certificates)
+            }
+        };
         let served = inkrelay_server::run_with_reloads(configs, store, listener, operators, stop).await;
         served.map_err(|error| error.to_string())
     })
@@ -205,17 +228,10 @@ fn work_on_store(command: upkeep::Upkeep) -> Result<(), String> {
     runtime.map_err(|error| format!("cannot start: {error}"))?.block_on(upkeep::run(command))
 }
 
-/// What accepts connections, with TLS where there is a certificate.
-fn encrypted(config: &Config, listener: TcpListener) -> Result<Listener, String> {
-    let (chain, key) = match (&config.tls_cert, &config.tls_key) {
-        (Some(chain), Some(key)) => (chain, key),
-        (None, None) => return Ok(listener.into()),
-        _ => return Err("--tls-cert and --tls-key go together".to_owned()),
-    };
-    let certificates = Arc::new(Certificates::load(chain, key).map_err(|error| error.to_string())?);
-    let keep_fresh = certificates.keep_fresh().map_err(|error| format!("cannot catch signals: {error}"))?;
-    tokio::spawn(keep_fresh);
-    Ok(Listener::encrypted(listener, certificates))
+/// What the port shows to clients, where it speaks TLS.
+fn certificates(config: &Config) -> Result<Option<Arc<Certificates>>, String> {
+    let (Some(chain), Some(key)) = (&config.tls_cert, &config.tls_key) else { return Ok(None) };
+    Certificates::load(chain, key).map(|read| Some(Arc::new(read))).map_err(|error| error.to_string())
 }
 
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>, String> {

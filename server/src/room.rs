@@ -10,6 +10,7 @@ pub mod erasing;
 pub mod feed;
 mod gossip;
 mod log;
+mod node;
 mod people;
 pub mod presence;
 pub mod row;
@@ -21,24 +22,22 @@ mod counts;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use inkrelay_protocol::{After, ClientId, Position, RoomId, Seq};
 use tokio::sync::{OnceCell, watch};
 
-use crate::live::Live;
 use crate::lock::lock;
-use crate::metrics::Metrics;
-use crate::random;
-use crate::store::{Chunk, Head, ReadLimit, Store, StoreError, identity_of};
+use crate::store::{Chunk, Head, ReadLimit, StoreError, identity_of};
 use append::in_time;
 pub use append::{ANSWER_TIME, Answer, NotStored, Reply};
 pub use counts::RoomCounts;
 use cursor::{Cursor, Diverged};
 pub use log::{LogError, LogReader};
+pub use node::{Node, RoomLimits};
 pub use people::Attachment;
-use presence::{NodeId, Presence};
+use presence::Presence;
 use row::{Following, Stretch};
 pub use rules::{Ending, NotChanged, Stay};
 use tail::{Offer, Tail, View};
@@ -51,44 +50,6 @@ const CATCH_UP: ReadLimit = ReadLimit { records: 4096, bytes: 1024 * 1024 };
 
 /// How much readers are told at once at most.
 const STRETCH: ReadLimit = ReadLimit { records: 2048, bytes: 64 * 1024 };
-
-/// What all rooms of this process share.
-pub struct Node {
-    /// Tells this process from the others on the same store.
-    pub id: NodeId,
-    /// Where the logs live.
-    pub store: Arc<dyn Store>,
-    /// What rooms are held to.
-    pub limits: Live<RoomLimits>,
-    /// Bytes of all tails together.
-    pub tail_bytes: AtomicUsize,
-    /// What is counted.
-    pub metrics: Arc<Metrics>,
-}
-
-impl Node {
-    /// A process with an id of its own, and nothing in memory.
-    pub fn new(store: Arc<dyn Store>, limits: RoomLimits) -> Self {
-        let (id, tail_bytes, metrics) = (random::u64(), AtomicUsize::new(0), Arc::default());
-        Self { id, store, limits: limits.into(), tail_bytes, metrics }
-    }
-}
-
-/// What a room is held to. 0 is no limit.
-#[derive(Clone, Copy, Debug)]
-pub struct RoomLimits {
-    /// Bytes of a room's recent records in memory; the newest always stays, and 0 keeps no other.
-    pub tail_bytes: usize,
-    /// Bytes of a room's log.
-    pub room_bytes: u64,
-    /// Readers of one room on this node, and participants of one room in all.
-    pub sessions: usize,
-    /// Records that come within this time of those before are told together with what else comes by then; zero
-    /// tells each at once. Not a limit.
-    pub flush_time: Duration,
-    /// How long a node is believed that says who is with it, without saying it again. Not a limit: never 0.
-    pub idle_time: Duration,
-}
 
 /// See the module's documentation.
 pub struct Room {

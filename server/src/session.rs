@@ -7,7 +7,7 @@ pub mod rates;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ use inkrelay_protocol::msgpack::Reader;
 use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, SessionLimits};
 use tokio::sync::watch;
 
-use crate::access::{Grant, Origins, Tickets};
+use crate::access::{Grant, NotTaken, Origins, Tickets, Tokens};
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::live::Live;
@@ -38,9 +38,11 @@ pub struct Relay {
     config: Live<Arc<Config>>,
     origins: Live<Arc<Origins>>,
     tickets: Tickets,
+    tokens: Option<Arc<Tokens>>,
     rates: Live<Arc<Rates>>,
     reloaded: Mutex<Vec<(&'static str, ReloadHook)>>,
     draining: watch::Receiver<bool>,
+    is_leaving: AtomicBool,
     last_at: AtomicU64,
     erasures: moderation::Erasures,
 }
@@ -85,6 +87,12 @@ impl From<NoEntry> for Refused {
             NoEntry::Draining => Self::draining(),
             NoEntry::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<NotTaken> for Refused {
+    fn from(why: NotTaken) -> Self {
+        Self::new(ErrorCode::InvalidToken, why.0)
     }
 }
 
@@ -141,6 +149,10 @@ impl From<Ending> for Refused {
         match ending {
             Ending::Kicked => Self::new(ErrorCode::Kicked, "a moderator ended your session"),
             Ending::Banned => Self::new(ErrorCode::Banned, "moderators keep you out of this room"),
+            Ending::Closed => Self {
+                retry: Some(spread_retry()),
+                ..Self::new(ErrorCode::Draining, "the room was closed for a moment: come back soon")
+            },
         }
     }
 }
@@ -212,16 +224,24 @@ impl Draining {
 }
 
 impl Relay {
-    /// Over a hub, with the secret that signs tickets.
-    pub fn new(config: Config, hub: Arc<Hub>, secret: &[u8], draining: watch::Receiver<bool>) -> Self {
+    /// Over a hub, with the secret that signs tickets, and what checks tokens where they are asked for.
+    pub fn new(
+        config: Config,
+        hub: Arc<Hub>,
+        secret: &[u8],
+        tokens: Option<Arc<Tokens>>,
+        draining: watch::Receiver<bool>,
+    ) -> Self {
         Self {
             hub,
             origins: Live::new(Arc::new(Origins::new(config.allow_origin.clone()))),
             tickets: Tickets::new(secret),
+            tokens,
             rates: Live::new(Arc::new(Rates::new(&config.limits))),
             config: Live::new(Arc::new(config)),
             reloaded: Mutex::default(),
             draining,
+            is_leaving: AtomicBool::new(false),
             last_at: AtomicU64::new(0),
             erasures: moderation::Erasures::default(),
         }
@@ -268,6 +288,16 @@ impl Relay {
         *self.draining.borrow()
     }
 
+    /// Has load balancers send nobody here any more. Whoever comes is still served, until the server drains.
+    pub fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server was told to stop, also when it does not drain yet.
+    pub fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
+    }
+
     /// Forgets the rates of those who have not come for a while.
     pub fn forget_old_rates(&self) {
         self.rates.get().forget_old();
@@ -277,8 +307,10 @@ impl Relay {
     ///
     /// # Errors
     /// [`ErrorCode::InvalidToken`] when a token is needed, or the one given is wrong, expired or of another room.
-    pub fn admit(&self, _room: &RoomId, _token: Option<&str>) -> Result<Grant, Refused> {
-        Ok(Grant::open(self.config().role))
+    pub fn admit(&self, room: &RoomId, token: Option<&str>) -> Result<Grant, Refused> {
+        let Some(tokens) = &self.tokens else { return Ok(Grant::open(self.config().role)) };
+        let token = token.ok_or(NotTaken("a token is needed to come in here"))?;
+        Ok(tokens.check(room, token, SystemTime::now())?)
     }
 
     /// Whether a grant that was given before still holds.
@@ -292,13 +324,19 @@ impl Relay {
     /// Who presents that ticket, or a new client when none is presented.
     ///
     /// # Errors
-    /// A ticket that is not of this room and server never becomes a new id in silence.
-    pub fn identify(&self, room: &RoomId, ticket: Option<&str>) -> Result<Identified, Refused> {
+    /// A ticket that is not of this room, subject and server never becomes a new id in silence.
+    pub fn identify(
+        &self,
+        room: &RoomId,
+        grant: &Grant,
+        ticket: Option<&str>,
+    ) -> Result<Identified, Refused> {
+        let subject = grant.subject.as_deref();
         let Some(ticket) = ticket else {
-            let (client, ticket) = self.tickets.issue(room);
+            let (client, ticket) = self.tickets.issue(room, subject);
             return Ok(Identified { client, ticket, is_resumed: false });
         };
-        match self.tickets.verify(room, ticket) {
+        match self.tickets.verify(room, subject, ticket) {
             Some(client) => Ok(Identified { client, ticket: ticket.to_owned(), is_resumed: true }),
             None => Err(Refused::new(ErrorCode::InvalidTicket, "the ticket is not of this room and server")),
         }
@@ -372,8 +410,9 @@ impl Relay {
         self.rates.get().stranger(address).err().unwrap_or(refused)
     }
 
-    /// Checks `[draw, …]`, which somebody of that role sent, and makes the batch that the store is given. The draws' bytes are copied here, once, and never
-    /// re-encoded. `n` numbers the first; anonymous draws get numbers of their own.
+    /// Checks `[draw, …]`, which somebody of that role sent, and makes the batch that the store is given. The draws'
+    /// bytes are copied here, once, and never re-encoded. `n` numbers the first; anonymous draws get numbers of their
+    /// own.
     ///
     /// # Errors
     /// The first thing that is wrong; nothing of the batch is kept then.

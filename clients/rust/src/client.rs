@@ -161,7 +161,9 @@ impl Client {
         self.shared.wake.notify_one();
     }
 
-    /// A fresh token before the old one expires.
+    /// A fresh token before the old one expires: of the same room and subject. [`Event::TokenRefused`] tells when it is not
+    /// taken. When the old one is over and no fresh one is there, the client stops with `invalid_token`; its ticket and
+    /// position then open another, with another token.
     pub fn set_token(&self, token: String) {
         {
             let mut extras = self.shared.extras();

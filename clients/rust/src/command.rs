@@ -1,4 +1,4 @@
-//! The commands of the command line that are clients: `draw`, `watch`, `board` and `moderate`.
+//! The commands of the command line that are clients: `draw`, `watch`, `board`, `moderate` and `health`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use crate::http::{Endpoint, Http, HttpError};
 
 mod board;
 mod draw;
+mod health;
 mod moderate;
 mod watch;
 
@@ -23,6 +24,8 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// Draw a room's board into a picture
     Board(board::BoardArgs),
+    /// Ask whether a server is ready: ends with 0 if it is, and with 1 otherwise
+    Health(health::HealthArgs),
     /// Lock a room, kick, ban, erase or clear, as a moderator
     Moderate(moderate::ModerateArgs),
 }
@@ -33,10 +36,23 @@ pub enum Command {
 /// In plain words, what kept it from its work. A pipe that nobody reads any more and Ctrl-C are no errors.
 pub async fn run(command: Command) -> Result<(), CommandError> {
     match command {
-        Command::Draw(args) => draw::run(args).await,
-        Command::Watch(args) => watch::run(args).await,
-        Command::Board(args) => board::run(args).await,
-        Command::Moderate(args) => moderate::run(args).await,
+        Command::Draw(mut args) => {
+            args.place.token = args.place.token()?;
+            draw::run(args).await
+        }
+        Command::Watch(mut args) => {
+            args.place.token = args.place.token()?;
+            watch::run(args).await
+        }
+        Command::Board(mut args) => {
+            args.place.token = args.place.token()?;
+            board::run(args).await
+        }
+        Command::Moderate(mut args) => {
+            args.place.token = args.place.token()?;
+            moderate::run(args).await
+        }
+        Command::Health(args) => health::run(args).await,
     }
 }
 
@@ -65,6 +81,9 @@ struct Place {
     /// A room token, where the server wants one
     #[arg(long, env = "INKRELAY_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
+    /// The file that the room token stands in: other users of the machine can read what stands in a command
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    token_file: Option<PathBuf>,
 }
 
 impl Place {
@@ -72,6 +91,14 @@ impl Place {
         let endpoint = Endpoint::new(&self.server, self.room.clone(), self.ca.as_deref());
         let endpoint = endpoint.map_err(CommandError::new)?;
         Http::new(endpoint).map_err(CommandError::new)
+    }
+
+    /// The token, wherever it stands.
+    fn token(&self) -> Result<Option<String>, CommandError> {
+        let Some(file) = &self.token_file else { return Ok(self.token.clone()) };
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| CommandError(format!("{}: {error}", file.display())))?;
+        Ok(Some(text.trim().to_owned()))
     }
 
     fn authorize(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {

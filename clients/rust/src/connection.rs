@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::time::Duration;
 
+use inkrelay_protocol::ErrorCode;
 use tokio::time::{Instant, sleep_until};
 
 use crate::backoff::{Backoff, random};
@@ -112,6 +113,13 @@ async fn keep_connected(session: &mut Session, transport: Transport, timing: Tim
                 () = shared.closed() => return Stopped::Closed,
             }
         };
+        let ended = match ended {
+            Ended::Unauthorized { why } | Ended::TokenRefused { why } => tokio::select! {
+                ended = long_poll::what_is_wrong(session, why) => ended,
+                () = shared.closed() => return Stopped::Closed,
+            },
+            ended => ended,
+        };
         session.on_disconnected();
         let (now, lived) = (Instant::now(), began.elapsed());
         if lived >= timing.young {
@@ -127,6 +135,10 @@ async fn keep_connected(session: &mut Session, transport: Transport, timing: Tim
                 session.on_new_client(lost);
                 (why, None)
             }
+            Ended::TokenRefused { why: message } => {
+                return Stopped::Refused { code: ErrorCode::InvalidToken.as_str().to_owned(), message };
+            }
+            Ended::Unauthorized { why } => (why, None),
             // Without a ticket it was not the ticket.
             Ended::NewClient { why, .. } => {
                 return Stopped::Refused { code: "unauthorized".to_owned(), message: why };

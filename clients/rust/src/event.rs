@@ -86,6 +86,11 @@ pub enum Event {
         /// In plain words.
         message: String,
     },
+    /// The fresh token of [`crate::Client::set_token`] was refused. The old one stays until it is over.
+    TokenRefused {
+        /// In plain words.
+        message: String,
+    },
     /// Everyone who is here. WebSocket only.
     Participants(Vec<Participant>),
     /// Where somebody's pen hovers, in sixteenths of a CSS pixel. WebSocket only.

@@ -144,6 +144,10 @@ fn on_answer(
             session.on_ack(batch.last_n(), seq, now);
             return Ok(());
         }
+        // Nothing is wrong with the draws.
+        Err(HttpError::Problem(problem)) if problem.code == ErrorCode::InvalidToken.as_str() => {
+            return Err(ended(HttpError::Problem(problem)));
+        }
         Err(HttpError::Problem(problem)) => problem,
         Err(error) => return Err(ended(error)),
     };
@@ -169,6 +173,15 @@ fn on_answer(
         Some(Remedy::NewSession | Remedy::Reset) | None => return Err(ended(HttpError::Problem(problem))),
     };
     session.on_error(code, &problem.message, problem.retry_ms, n, now)
+}
+
+/// What is wrong, the ticket or the token, or neither any more, where a fresh token came meanwhile: over HTTP the server
+/// says it.
+pub(crate) async fn what_is_wrong(session: &Session, why: String) -> Ended {
+    match open(session).await {
+        Ok(_) => Ended::retry(why, None),
+        Err(ended) => ended,
+    }
 }
 
 /// `POST sessions`: resumes the ticket's client, or makes a new one without a ticket.

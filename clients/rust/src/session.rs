@@ -41,6 +41,10 @@ pub(crate) enum Ended {
     },
     /// It comes back with a new client id; `lost` when the store is known to have lost what is kept.
     NewClient { why: String, lost: bool },
+    /// A token is needed, or the one that was shown is wrong or over.
+    TokenRefused { why: String },
+    /// A ticket or token is wrong or missing; which, a socket does not say.
+    Unauthorized { why: String },
     /// It does not come back.
     Stopped(Stopped),
 }
@@ -56,6 +60,9 @@ impl Ended {
 
     /// By what is done about an error that concerns the whole session.
     pub(crate) fn by_remedy(remedy: Remedy, code: &str, message: &str, retry_ms: Option<u64>) -> Self {
+        if code == ErrorCode::InvalidToken.as_str() {
+            return Self::TokenRefused { why: message.to_owned() };
+        }
         match remedy {
             Remedy::NewSession => Self::NewClient { why: message.to_owned(), lost: false },
             Remedy::GiveUp | Remedy::Drop => {
@@ -286,6 +293,11 @@ impl Session {
         n: Option<u64>,
         now: Instant,
     ) -> Result<(), Ended> {
+        if code == ErrorCode::InvalidToken.as_str() && n.is_none() {
+            // The old one stays until it is over.
+            self.queued.push_back(Event::TokenRefused { message: message.to_owned() });
+            return Ok(());
+        }
         // A later server's code that comes with a retry time is one to try again.
         let unknown = if retry_ms.is_some() { Remedy::Retry } else { Remedy::Drop };
         let remedy = ErrorCode::from_wire(code).map_or(unknown, ErrorCode::remedy);

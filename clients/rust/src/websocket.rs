@@ -201,6 +201,7 @@ fn closed(frame: Option<&CloseFrame>) -> Ended {
     };
     match CloseCode::from_number(number) {
         Some(CloseCode::Replaced) => Ended::Stopped(Stopped::Replaced),
+        Some(CloseCode::Unauthorized) => Ended::Unauthorized { why },
         Some(CloseCode::TooSlow) | None => Ended::lost(why),
         Some(code) => Ended::by_remedy(code.remedy(), &number.to_string(), &why, None),
     }

@@ -5,6 +5,8 @@ import type { ChartOf } from "./charts.ts";
 import { type History, KEPT } from "./history.ts";
 
 const HEIGHT = 132;
+/** What a chart spans at least, in seconds. */
+const SPAN_MIN = 60;
 /** Colours that theme.css has for lines; further lines begin again. */
 const COLOURS = 9;
 
@@ -93,12 +95,18 @@ function options(chart: ChartOf, width: number, hover: (index: number | null) =>
     },
     hooks: { setCursor: [(plot) => hover(plot.cursor.idx ?? null)] },
     scales: {
-      x: { range: (_plot, _min, max) => [max - KEPT, max] },
+      x: { range: (_plot, min, max) => [Math.max(max - KEPT, Math.min(min, max - SPAN_MIN)), max] },
       y: { range: (_plot, _min, max) => [0, chart.most ?? Math.max(chart.least, (max ?? 0) * 1.1)] },
     },
     axes: [
       { ...axis, space: 72, size: 22, values: (_plot, times) => times.map(clock) },
-      { ...axis, space: 28, size: 62, values: (_plot, values) => values.map(chart.format) },
+      {
+        ...axis,
+        space: 28,
+        size: 62,
+        ...(chart.steps === undefined ? {} : { incrs: chart.steps }),
+        values: (_plot, values) => values.map(chart.format),
+      },
     ],
     series: [
       {},

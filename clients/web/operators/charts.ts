@@ -11,7 +11,11 @@ export interface ChartOf {
   /** The most that it is, where there is such a thing. */
   readonly most?: number;
   readonly format: (value: number) => string;
+  /** Between two marks of the scale, where those of decimal numbers do not suit. */
+  readonly steps?: number[];
 }
+
+const BINARY_STEPS = Array.from({ length: 32 }, (_, power) => 2 ** (power + 10));
 
 /** The charts for what a history has: cores and workers are as many as there are. */
 export function chartsOf(history: History): readonly ChartOf[] {
@@ -32,6 +36,7 @@ export function chartsOf(history: History): readonly ChartOf[] {
       ],
       least: 1 << 20,
       format: bytes,
+      steps: BINARY_STEPS,
     },
     {
       title: "Sessions",
@@ -55,10 +60,10 @@ export function chartsOf(history: History): readonly ChartOf[] {
     {
       title: "Latency",
       lines: [
-        { track: "append50", name: "append, half" },
-        { track: "append99", name: "99 %" },
-        { track: "delivery50", name: "delivery, half" },
-        { track: "delivery99", name: "99 %" },
+        { track: "append50", name: "append" },
+        { track: "append99", name: "its 99 %" },
+        { track: "delivery50", name: "delivery" },
+        { track: "delivery99", name: "its 99 %" },
       ],
       least: 1,
       format: milliseconds,

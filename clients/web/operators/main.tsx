@@ -118,7 +118,7 @@ function Tiles({ state }: { readonly state: State }) {
   const perSecond = (value: number) => `${count(value)}/s`;
   const { sessions, process } = state;
   const tiles: readonly (readonly [string, string, string])[] = [
-    ["processor", told("relayCpu", percent), "of the machine"],
+    ["processor", told("relayCpu", percent), "of all cores"],
     [
       "memory",
       process === null ? "–" : bytes(process.residentBytes),
@@ -129,10 +129,10 @@ function Tiles({ state }: { readonly state: State }) {
       count(sessions.websocket + sessions.longPoll + sessions.events),
       `${count(state.connections)} connections`,
     ],
-    ["rooms", count(state.rooms), `${bytes(state.tailBytes)} in memory`],
+    ["rooms", count(state.rooms), `${bytes(state.tailBytes)} held`],
     ["draws", told("draws", perSecond), told("receivedBytes", (value) => `${bytes(value)}/s`)],
     ["records", told("recordsSent", perSecond), told("sentBytes", (value) => `${bytes(value)}/s`)],
-    ["delivery", told("delivery99", milliseconds), "99 % of a second's"],
+    ["delivery", told("delivery99", milliseconds), "99 % of them"],
     ["refused", told("refused", perSecond), mostRefused(state)],
     [
       "store",

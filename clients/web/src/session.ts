@@ -305,6 +305,8 @@ export class Session {
   ): Ended | null {
     const remedy = frameRemedy(code, retryMs);
     if (n === null) {
+      // A fresh token that is not taken changes nothing: the old one stays until it is over.
+      if (code === "invalid_token") return null;
       // Of a pointer or profile that came too fast: the next one will do.
       return remedy === "retry" || remedy === "drop" ? null : endedBy(remedy, code, message, retryMs);
     }

@@ -1,10 +1,15 @@
 //! A grant: what somebody may do in one room, and for how long.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use inkrelay_protocol::Role;
+use inkrelay_protocol::{Profile, Role};
+use tokio::sync::watch;
 use tokio::time::sleep;
+
+use super::keys::Fingerprint;
+use super::tokens::Standing;
 
 /// The wall clock may be set while a grant waits for its end: it is looked at this often at least.
 const CLOCK_LOOK: Duration = Duration::from_secs(30);
@@ -22,36 +27,86 @@ pub struct Grant {
     pub name: Option<Arc<str>>,
     /// When it ends.
     pub expires: Option<SystemTime>,
+    /// What else can end it.
+    pub(super) held: Option<Held>,
+}
+
+/// The key that a grant's token was signed with, and what that is held against.
+#[derive(Clone)]
+pub(super) struct Held {
+    pub key: Fingerprint,
+    pub standing: watch::Receiver<Standing>,
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("by a token")
+    }
 }
 
 impl Grant {
     /// For everyone, where no tokens are asked for: it never ends.
     pub(crate) const fn open(role: Role) -> Self {
-        Self { role, subject: None, token_id: None, name: None, expires: None }
+        Self { role, subject: None, token_id: None, name: None, expires: None, held: None }
     }
 
     /// Whether it can end at all.
     pub const fn can_end(&self) -> bool {
-        self.expires.is_some()
+        self.expires.is_some() || self.held.is_some()
     }
 
-    /// Whether it is over.
+    /// Whether it is over: expired or revoked, or its key is gone.
     pub fn has_ended(&self) -> bool {
-        self.left().is_some_and(|left| left.is_zero())
+        self.left().is_some_and(|left| left.is_zero()) || !self.stands()
     }
 
     /// Ready when it is over. Never, for one that cannot end.
     pub async fn ended(&self) {
-        while let Some(left) = self.left() {
-            if left.is_zero() {
+        let mut standing = self.held.as_ref().map(|held| held.standing.clone());
+        loop {
+            // Marked as seen before it is looked at: a change meanwhile wakes again.
+            standing.iter_mut().for_each(|standing| drop(standing.borrow_and_update()));
+            if self.has_ended() {
                 return;
             }
-            sleep(left.min(CLOCK_LOOK)).await;
+            tokio::select! {
+                () = pause(self.left()) => {}
+                () = change(&mut standing) => {}
+            }
         }
-        std::future::pending().await
+    }
+
+    /// The profile of its participant: a token that has a name wins over what its bearer says.
+    pub fn profile(&self, asked: Profile) -> Profile {
+        match &self.name {
+            Some(name) => Profile { name: name.to_string(), ..asked },
+            None => asked,
+        }
+    }
+
+    pub(super) fn stands(&self) -> bool {
+        self.held.as_ref().is_none_or(|held| held.standing.borrow().upholds(self, held))
     }
 
     fn left(&self) -> Option<Duration> {
         self.expires.map(|expires| expires.duration_since(SystemTime::now()).unwrap_or_default())
+    }
+}
+
+async fn pause(left: Option<Duration>) {
+    match left {
+        Some(left) => sleep(left.min(CLOCK_LOOK)).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn change(standing: &mut Option<watch::Receiver<Standing>>) {
+    let changed = match standing {
+        Some(standing) => standing.changed().await.is_ok(),
+        None => false,
+    };
+    // Without a sender the server is gone.
+    if !changed {
+        std::future::pending().await
     }
 }

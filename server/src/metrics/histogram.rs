@@ -8,7 +8,7 @@ const BUCKETS: usize = 17;
 
 /// What a histogram measures.
 pub trait Bounds {
-    /// The greatest value of each bucket, rising; fewer than [`BUCKETS`].
+    /// The greatest value of each bucket, rising; fewer than `BUCKETS`.
     const BOUNDS: &'static [u64];
     /// Parts in which it is counted to the unit that is told, such as nanoseconds to a second.
     const UNIT: f64;

@@ -6,9 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
-use http::HeaderMap;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
 use inkrelay_protocol::{CloseCode, ErrorCode, RoomId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -19,7 +20,7 @@ use super::sampler::{RoomRates, Sample};
 use crate::metrics::Transport;
 use crate::metrics::histogram::{Bounds, Histogram};
 use crate::room::Room;
-use crate::transport::{Problem, snapshot_of};
+use crate::transport::{Problem, moderation_answer, read_action, snapshot_of};
 
 /// Rooms in one answer at most, and without being asked for a number.
 const ROOMS_MAX: usize = 500;
@@ -30,8 +31,10 @@ pub(super) fn routes() -> Router<Operators> {
     Router::new()
         .route("/api/state", get(state))
         .route("/api/rooms", get(rooms))
-        .route("/api/rooms/{room}", get(room))
+        .route("/api/rooms/{room}", get(room).delete(delete))
         .route("/api/rooms/{room}/snapshot", get(snapshot))
+        .route("/api/rooms/{room}/moderation", post(moderate))
+        .route("/api/rooms/{room}/close", post(close))
 }
 
 /// The room of an address.
@@ -194,6 +197,7 @@ async fn room(State(operators): State<Operators>, Path(name): Path<String>) -> R
     let handle = operators.relay.enter(&id).await?;
     let mut answer = row(Arc::clone(&handle), &sample).json();
     let participants = handle.participants().into_iter();
+    answer["is_locked"] = handle.is_locked().into();
     answer["people"] = participants
         .map(|person| json!({"client": person.client.get(), "name": person.profile.name, "rgba": person.profile.rgba}))
         .collect();
@@ -208,4 +212,35 @@ async fn snapshot(
 ) -> Result<Response, Problem> {
     let handle = operators.relay.enter(&named(&name)?).await?;
     snapshot_of(handle, None, &headers).await
+}
+
+/// What moderators do too, asked and answered as they are.
+async fn moderate(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let action = read_action(&body).map_err(|why| Problem::new(ErrorCode::Malformed, why))?;
+    let done = operators.relay.moderate(&named(&name)?, action).await?;
+    Ok(moderation_answer(&done))
+}
+
+/// Sends everyone away who is in the room on this server. Its ink stays, and they may come back.
+async fn close(State(operators): State<Operators>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
+    let handle = operators.relay.enter(&named(&name)?).await?;
+    let readers = handle.readers();
+    handle.close_sessions();
+    tracing::info!(room = %handle.id(), readers, "an operator closed the room");
+    Ok(Json(json!({ "readers": readers })))
+}
+
+/// Deletes the room with all that was drawn in it. Whoever is in it is reset to an empty board.
+async fn delete(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let room = named(&name)?;
+    let deleted = operators.relay.delete_room(&room).await?;
+    tracing::info!(%room, deleted, "an operator deleted the room");
+    Ok(Json(json!({ "deleted": deleted })))
 }

@@ -34,6 +34,8 @@ pub enum Ending {
     Kicked,
     /// A moderator keeps its client, or its token's subject, out.
     Banned,
+    /// An operator ended all of the room's sessions on this server. Everyone may come back.
+    Closed,
 }
 
 /// Why rules were not changed.
@@ -60,6 +62,8 @@ pub(super) struct RoomRules {
     /// Clients that were kicked and have not been told, since nothing of theirs waited here just then; until when their
     /// next call is to be. No more than have polled here lately.
     untold: Mutex<HashMap<ClientId, Instant>>,
+    /// How often an operator closed the room here.
+    closings: watch::Sender<u64>,
 }
 
 impl Default for RoomRules {
@@ -71,6 +75,7 @@ impl Default for RoomRules {
             read_at: Mutex::default(),
             is_scheduled: AtomicBool::new(false),
             untold: Mutex::default(),
+            closings: watch::Sender::default(),
         }
     }
 }
@@ -83,17 +88,23 @@ pub struct Stay {
     subject: Option<Arc<str>>,
     /// The kicks that came before.
     kicks: u64,
+    /// Another value is one more than was when the session began.
+    closings: watch::Receiver<u64>,
 }
 
 impl Stay {
     /// Ready when the session is to end.
     pub async fn ended(&self) -> Ending {
-        let mut rules = self.rules.clone();
+        let (mut rules, mut closings) = (self.rules.clone(), self.closings.clone());
         loop {
             if let Some(ending) = self.ending(&rules.borrow_and_update()) {
                 return ending;
             }
-            if rules.changed().await.is_err() {
+            let is_gone = tokio::select! {
+                changed = rules.changed() => changed.is_err(),
+                changed = closings.changed() => changed.is_err(),
+            };
+            if is_gone {
                 // The room is gone, which whoever stays in it holds: nobody is left to ask.
                 std::future::pending::<()>().await;
             }
@@ -106,6 +117,9 @@ impl Stay {
     }
 
     fn ending(&self, rules: &Rules) -> Option<Ending> {
+        if self.closings.has_changed().unwrap_or(false) {
+            return Some(Ending::Closed);
+        }
         if rules.ban(self.client, self.subject.as_deref()) {
             return Some(Ending::Banned);
         }
@@ -134,9 +148,15 @@ impl Room {
     pub fn stay(&self, client: ClientId, subject: Option<Arc<str>>) -> Result<Stay, Ending> {
         let rules = self.rules.current.subscribe();
         let kicks = rules.borrow().kicks();
-        let stay = Stay { rules, client, subject, kicks };
+        let closings = self.rules.closings.subscribe();
+        let stay = Stay { rules, client, subject, kicks, closings };
         let ending = stay.ending(&stay.rules.borrow());
         ending.map_or(Ok(stay), Err)
+    }
+
+    /// Ends all sessions that the room has on this server. Everyone may come back.
+    pub fn close_sessions(&self) {
+        self.rules.closings.send_modify(|closings| *closings += 1);
     }
 
     /// Whether a client that calls over HTTP was kicked since its last call, and is not told yet. Asked once, it is told.

@@ -33,7 +33,7 @@ pub async fn post(
         Problem::new(ErrorCode::UnsupportedMediaType, detail)
     })?;
     let (author, n) = match (ticket(&headers)?, first_n(&headers)?) {
-        (Some(ticket), Some(n)) => (relay.identify(&room, Some(ticket))?.client, n),
+        (Some(ticket), Some(n)) => (relay.identify(&room, &grant, Some(ticket))?.client, n),
         (None, None) => (ClientId::ANONYMOUS, 1),
         _ => return Err(malformed("send both Inkrelay-Ticket and Inkrelay-N, or neither")),
     };

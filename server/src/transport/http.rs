@@ -70,7 +70,7 @@ fn cors(relay: &Arc<Relay>) -> CorsLayer {
 /// # Errors
 /// Why not.
 pub async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
-    if relay.is_draining() {
+    if relay.is_leaving() {
         return Err(Refused::draining().into());
     }
     match tokio::time::timeout(CHECK_TIME, relay.hub.store().check()).await {
@@ -114,7 +114,7 @@ async fn open_session(
     let asked = Asked::read(&headers, &body(&relay, &headers, request_body).await?)?;
     let Admitted { room, grant } = door.open(&relay, asked.token.as_deref())?;
     relay.check_opening(address)?;
-    let who = relay.identify(&room, ticket(&headers)?)?;
+    let who = relay.identify(&room, &grant, ticket(&headers)?)?;
     let (handle, limits) = in_time(async {
         let handle = relay.enter(&room).await?;
         handle.stay(who.client, grant.subject.clone())?;
@@ -124,7 +124,8 @@ async fn open_session(
         Ok::<_, Refused>((handle, limits))
     })
     .await?;
-    if !handle.polled(who.client, asked.profile) {
+    let profile = asked.profile.or_else(|| grant.name.as_ref().map(|_| Profile::default()));
+    if !handle.polled(who.client, profile.map(|profile| grant.profile(profile))) {
         return Err(crowded());
     }
     let answer = Json(json!({

@@ -67,7 +67,7 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
 
 /// For plain HTTP where TLS is spoken.
 const NOT_ENCRYPTED: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
-    content-type: application/problem+json\r\nconnection: close\r\ncontent-length: 137\r\n\r\n\
+    content-type: application/problem+json\r\nx-content-type-options: nosniff\r\nconnection: close\r\ncontent-length: 137\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"malformed\",\
     \"detail\":\"this port speaks TLS: ask for https://, or wss://\"}";
 
@@ -309,12 +309,12 @@ async fn serve(
     let config = relay.config();
     let times = &config.times;
     let header_due = Instant::now() + times.header_time;
+    let is_encrypted = certificates.is_some();
     let stream = Lingering::new(stream, times.stall_time + WRITE_GRACE, farewells);
 
     let address = counted.address;
     let connections = Arc::clone(&counted.connections);
     let mut cut = connections.cut.subscribe();
-    let is_encrypted = certificates.is_some();
     let stream = match certificates {
         None => Stream::Plain(stream),
         Some(certificates) => {

@@ -39,7 +39,7 @@ pub async fn poll(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&uri)?;
-    let who = ticket(&headers)?.map(|ticket| relay.identify(&room, Some(ticket))).transpose()?;
+    let who = ticket(&headers)?.map(|ticket| relay.identify(&room, &grant, Some(ticket))).transpose()?;
     let client = who.as_ref().map_or(ClientId::ANONYMOUS, |who| who.client);
     let (reading, mut cursor, stay) = in_time(async {
         let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ServerConfig;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::lingering::Lingering;
@@ -20,7 +20,7 @@ pub type TlsStream = tokio_rustls::server::TlsStream<Lingering>;
 const ALPN: &[u8] = b"http/1.1";
 /// Bytes that are encrypted and not sent, of one connection at most, and some for each record's frame.
 const UNSENT_BYTES: usize = 64 * 1024;
-/// Files that are exchanged without a signal are noticed after this time.
+/// Files that are exchanged without a reload are noticed after this time.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// What is wrong with a certificate or its key, for whoever runs the relay.
@@ -71,22 +71,18 @@ impl Certificates {
         Ok(())
     }
 
-    /// Reloads on SIGHUP, and when a file was written, as those who renew certificates do. Runs until it is dropped.
-    ///
-    /// # Errors
-    /// When the signal cannot be caught.
-    pub fn keep_fresh(self: &Arc<Self>) -> std::io::Result<impl Future<Output = ()> + Send + use<>> {
-        let mut hangup = signal(SignalKind::hangup())?;
-        let certificates = Arc::clone(self);
-        Ok(async move {
-            loop {
-                // After the last signal there is only time.
-                let asked = tokio::time::timeout(LOOK_INTERVAL, hangup.recv()).await.is_ok();
-                if asked || certificates.have_changed() {
-                    certificates.reload_and_tell();
-                }
+    /// Reads the files again at each reload, and when one was written, as those who renew certificates do. Ends with
+    /// the reloads.
+    pub async fn keep_fresh<T>(self: Arc<Self>, mut reloads: watch::Receiver<T>) {
+        loop {
+            match tokio::time::timeout(LOOK_INTERVAL, reloads.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return,
+                Err(_) if self.have_changed() => {}
+                Err(_) => continue,
             }
-        })
+            self.reload_and_tell();
+        }
     }
 
     /// Whether a file was written since they were looked at.

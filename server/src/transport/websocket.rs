@@ -361,13 +361,13 @@ impl<'r> Session<'r> {
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
         relay.check_opening(address)?;
-        let who = relay.identify(&room, hello.ticket.as_deref())?;
+        let who = relay.identify(&room, &grant, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
         let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
         let stay = reading.stay(who.client, grant.subject.clone()).map_err(Refused::from)?;
         // Whoever was kicked comes back by this.
         reading.was_kicked(who.client);
-        let profile = hello.profile.clone().unwrap_or_default();
+        let profile = grant.profile(hello.profile.clone().unwrap_or_default());
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
         let counted = reading.metrics().session(Transport::WebSocket);
         let session = Self { relay, reading, grant, who, address, stay, attachment, _counted: counted };

@@ -13,6 +13,7 @@ use inkrelay_protocol::{ClientFrame, Draw, ServerFrame};
 use inkrelay_server::config::Config;
 use inkrelay_server::transport::Certificates;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_tungstenite::MaybeTlsStream;
 
 use crate::bad_input::{close_code, masked};
 use crate::rust_client::wait;
@@ -63,6 +64,7 @@ async fn every_transport_goes_over_tls() {
     }
     let snapshot = answer(get("/v1/rooms/a/snapshot")).await;
     assert_eq!(snapshot.status, 200);
+    assert!(snapshot.header("strict-transport-security").is_some());
 
     relay.stop();
     reader.wait_for("a go away", |frame| matches!(frame, ServerFrame::GoAway { .. }).then_some(())).await;
@@ -180,10 +182,14 @@ async fn tls_1_2_and_1_3_are_spoken_and_http_1_1_over_both() {
 async fn a_websocket_ends_with_a_close_notify() {
     let authority = Authority::new();
     let relay = relay(&authority, |_| {});
-    for frame in [masked(0x88, &[0x03, 0xe8]), masked(0x82, &[0xc1])] {
-        let mut stream = authority.connect(relay.address, |_| {}).await.unwrap();
+    let frames = [masked(0x88, &[0x03, 0xe8]), masked(0x82, &[0xc1])];
+    let cases =
+        frames.iter().flat_map(|frame| rustls::ALL_VERSIONS.iter().map(move |version| (*version, frame)));
+    for (version, frame) in cases {
+        let set = |config: &mut _| *config = authority.trusting(&[version]);
+        let mut stream = authority.connect(relay.address, set).await.unwrap();
         // The first frames may come along with the request.
-        stream.write_all(&[UPGRADE, &masked(0x82, &[0x91, 1]), &frame].concat()).await.unwrap();
+        stream.write_all(&[UPGRADE, &masked(0x82, &[0x91, 1]), frame].concat()).await.unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.unwrap());
@@ -255,6 +261,21 @@ async fn an_idle_socket_lives_on_by_its_pongs() {
     alive.send(&ClientFrame::Pointer { x: 1, y: 2 }).await;
     alive.draw(1, &[Draw::Opaque(vec![1; 50_000])]).await;
     alive.acked(1).await;
+}
+
+/// RFC 8446, section 4.6.3: the server answers with new keys of its own, which go out with what it sends next.
+#[tokio::test]
+async fn new_keys_are_taken_in_the_middle_of_a_session() {
+    let authority = Authority::new();
+    let relay = relay(&authority, |_| {});
+    let mut socket = authority.join(relay.address, "a").await;
+    for n in 1..=20 {
+        let MaybeTlsStream::Rustls(stream) = socket.stream.get_mut() else { panic!("it is encrypted") };
+        stream.get_mut().1.refresh_traffic_keys().unwrap();
+        socket.draw(n, &[padded(n, 20_000)]).await;
+        socket.acked(n).await;
+    }
+    assert_eq!(authority.join(relay.address, "a").await.records(1, 20).await.len(), 20);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ const POLLS_MAX: usize = 100_000;
 #[derive(Debug, Args)]
 pub struct BoardArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
     /// Where the picture goes; - for standard output
     #[arg(long, value_name = "FILE")]
     svg: PathBuf,

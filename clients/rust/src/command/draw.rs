@@ -28,7 +28,7 @@ const REFUSALS_TOLD: usize = 5;
 #[derive(Debug, Args)]
 pub struct DrawArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
     /// Recorded ink: InkML, or JSON arrays of points
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,

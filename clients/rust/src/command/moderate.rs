@@ -17,7 +17,7 @@ const TURNS_MAX: usize = 1000;
 #[derive(Debug, Args)]
 pub struct ModerateArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
     #[command(subcommand)]
     action: Action,
 }

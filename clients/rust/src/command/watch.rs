@@ -19,7 +19,7 @@ use print::{Format, Printer};
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
     /// How to read
     #[arg(long, value_enum, default_value_t = WatchTransport::Auto)]
     transport: WatchTransport,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::StreamExt;
-use inkrelay_protocol::{ClientFrame, CloseCode, ErrorCode, ServerFrame};
+use inkrelay_protocol::{ClientFrame, CloseCode, ErrorCode, Role, ServerFrame};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::answers::Answers;
@@ -111,8 +111,10 @@ impl<'s> Reading<'s> {
         match ClientFrame::decode(bytes).map_err(|error| End::malformed(error.to_string()))? {
             ClientFrame::Hello(_) => return Err(End::malformed("a hello comes once")),
             ClientFrame::Draws { n, draws } => return self.take_draws(n, draws),
+            // Viewers look on: nothing is seen of their pens.
+            ClientFrame::Pointer { .. } if self.grant.role == Role::Viewer => {}
             ClientFrame::Pointer { x, y } => room.point(client, x, y),
-            ClientFrame::Profile(profile) => room.rename(client, profile),
+            ClientFrame::Profile(profile) => room.rename(client, self.grant.profile(profile)),
             ClientFrame::Token(token) => self.take_token(&token),
             ClientFrame::Unknown(_) => {}
         }

@@ -3,6 +3,7 @@
 use http::Method;
 use inkrelay_protocol::frame::Hello;
 
+use crate::access::{CALLS, Keys, call, hello, invalid_token, refused, status, token};
 use crate::support::relay::Relay;
 use crate::support::requests::answer;
 use crate::support::socket::{Socket, mark};
@@ -36,4 +37,26 @@ async fn an_address_brings_so_many_rooms_to_life_in_a_minute() {
     assert_eq!(refused.problem(), (429, "rate_limited".to_owned()));
     assert!(refused.header("retry-after").is_some());
     assert_eq!(relay.post_marks("a", 1..=1).await.status, 200, "a live room goes on");
+}
+
+/// Whoever has no token, or one that is not taken, is soon told to wait; whoever has one is let in meanwhile.
+#[tokio::test]
+async fn without_a_valid_token_an_address_calls_so_often_in_a_minute() {
+    let keys = Keys::new();
+    let relay = keys.relay(|config| config.limits.max_address_strangers = 6).await;
+    for told in &CALLS {
+        assert_eq!(refused(call(&relay, "a", told)).await, invalid_token(), "{}", told.1);
+    }
+    for told in &CALLS {
+        let limited = answer(call(&relay, "a", told).bearer_auth("wrong")).await;
+        assert_eq!(limited.problem(), (429, "rate_limited".to_owned()), "{}", told.1);
+        assert!(limited.header("retry-after").is_some());
+    }
+    let why = Socket::try_join(relay.address, "a", &Hello::default()).await.err().unwrap();
+    assert!(why.contains("without a valid token too often"), "{why}");
+    let good = token("a", "drawer");
+    for told in &CALLS {
+        assert_eq!(status(call(&relay, "a", told).bearer_auth(&good)).await, 200, "{}", told.1);
+    }
+    Socket::join_as(relay.address, "a", hello(&good)).await;
 }

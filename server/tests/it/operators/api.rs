@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use http::Method;
+use inkrelay_protocol::ServerFrame;
 
 use super::{get, relay, request};
 use crate::support::eventually;
@@ -100,4 +101,49 @@ async fn a_usual_port_that_is_taken_is_no_reason_not_to_serve() {
     let _taken = TcpListener::bind("127.0.0.1:9090");
     let relay = Process::start(&["--operators-listen", "127.0.0.1:9090"]);
     still_works(relay.address).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_do_what_moderators_do() {
+    let (relay, operators) = relay().await;
+    let mut ada = Socket::join_as(relay.address, "a", Socket::named("Ada")).await;
+    ada.draw(1, &[mark(1)]).await;
+    ada.acked(1).await;
+    let act = async |path: &str, body: &str| {
+        let request = request(operators, Method::POST, path).header("content-type", "application/json");
+        answer(request.body(body.to_owned())).await
+    };
+    let locked = act("/api/rooms/a/moderation", r#"{"action":"lock"}"#).await;
+    assert_eq!((locked.status, &locked.json()["locked"]), (200, &true.into()));
+    assert_eq!(get(operators, "/api/rooms/a").await.json()["is_locked"], true);
+    assert_eq!(relay.post_marks("a", 2..=2).await.problem().1, "room_locked");
+    assert_eq!(act("/api/rooms/a/moderation", r#"{"action":"unlock"}"#).await.status, 200);
+    assert_eq!(act("/api/rooms/a/moderation", r#"{"action":"dance"}"#).await.problem().0, 400);
+    let form = request(operators, Method::POST, "/api/rooms/a/moderation").body(r#"{"action":"clear"}"#);
+    assert_eq!(answer(form).await.problem(), (415, "unsupported_media_type".to_owned()));
+
+    let closed = act("/api/rooms/a/close", "{}").await;
+    assert_eq!((closed.status, &closed.json()["readers"]), (200, &1.into()));
+    assert_eq!(ada.closed().await, 1001);
+    let mut back = Socket::join_as(relay.address, "a", ada.resume(None)).await;
+    back.records(1, 1).await;
+    let kick = format!(r#"{{"action":"kick","client":{}}}"#, back.client.get());
+    assert_eq!(act("/api/rooms/a/moderation", &kick).await.status, 200);
+    assert_eq!(back.closed().await, 1008);
+
+    let delete = async |room: &str| {
+        let request = request(operators, Method::DELETE, room).header("content-type", "application/json");
+        answer(request.body("{}")).await
+    };
+    let mut reader = Socket::join(relay.address, "a").await;
+    reader.records(1, 1).await;
+    let deleted = delete("/api/rooms/a").await;
+    assert_eq!((deleted.status, &deleted.json()["deleted"]), (200, &true.into()));
+    let empty = |frame: ServerFrame<'_>| {
+        matches!(frame, ServerFrame::Reset { records, .. } if records.is_empty()).then_some(())
+    };
+    reader.wait_for("an empty board", empty).await;
+    assert_eq!(delete("/api/rooms/a").await.json()["deleted"], false);
+    let form = answer(request(operators, Method::DELETE, "/api/rooms/a")).await;
+    assert_eq!(form.problem(), (415, "unsupported_media_type".to_owned()));
 }

@@ -33,8 +33,8 @@ impl Relay {
 
     /// Over TLS, with a store in memory.
     pub fn encrypted(certificates: Arc<Certificates>, set: impl FnOnce(&mut Config)) -> Self {
-        let encrypted = |socket| Listener::encrypted(socket, certificates);
-        Self::start_with(Arc::new(MemoryStore::new()), encrypted, set)
+        let listener = |socket| Listener::encrypted(socket, certificates);
+        Self::start_with(Arc::new(MemoryStore::new()), listener, set)
     }
 
     fn start_with(

@@ -123,10 +123,19 @@ fn a_relay_with_wrong_files_does_not_start_and_says_why() {
     let (what, [chain, key], said) = wrong_files(&authority).swap_remove(8);
     let (status, error) = refused(&[], Some(&chain), Some(&key));
     assert!(status == Some(1) && error.contains(said), "{what}: {status:?} {error}");
+    let mut check = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+    let checked = check
+        .args(["config", "check", "--tls-cert"])
+        .arg(&chain)
+        .arg("--tls-key")
+        .arg(&key)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&checked.stderr).contains(said), "{checked:?}");
     for (chain, key) in [(Some(&*chain), None), (None, Some(&*key))] {
         let (status, error) = refused(&[], chain, key);
         assert!(status.is_some_and(|status| status > 0), "{error}");
-        assert!(error.contains("--tls-cert") && error.contains("--tls-key"), "{error}");
+        assert!(error.contains("tls-cert") && error.contains("tls-key"), "{error}");
     }
 }
 

@@ -58,6 +58,13 @@ export class Relay {
     return `http://127.0.0.1:${this.port}`;
   }
 
+  /** The address of the operators' page, where `flags` ask for one. */
+  async operators(): Promise<string> {
+    const [, url] = await this.#child.line(/for operators: (http:\S+)/);
+    if (url === undefined) throw new Error("the relay names no address for operators");
+    return url;
+  }
+
   /** `kill -9`: no time to finish anything. */
   async kill(): Promise<void> {
     await this.#child.kill();
