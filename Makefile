@@ -51,6 +51,7 @@ redis: ## Install redis-server by apt if it is missing; tests start their own on
 lint: ## Format and clippy, warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	$(CARGO) clippy --package inkrelay-server --all-targets --features otel --locked -- --deny warnings
 
 docs: ## The documentation of the code, warnings as errors
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
@@ -156,4 +157,4 @@ bounds: baselines load ## Measure each bound that the relay is to hold, and say 
 
 clean: ## Remove what was built; draws stay
 	$(CARGO) clean
-	rm -rf $(WEB)/dist $(WEB)/lib $(WEB)/node_modules $(BASELINES)/*/node_modules $(BASELINES)/erlang-binary/ebin $(BASELINES)/nchan/run
+	rm -rf $(WEB)/dist $(WEB)/operators/dist $(WEB)/lib $(WEB)/node_modules $(BASELINES)/*/node_modules $(BASELINES)/erlang-binary/ebin $(BASELINES)/nchan/run

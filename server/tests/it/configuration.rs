@@ -127,6 +127,20 @@ fn other_addresses_than_loopback_need_to_be_opened() {
     succeeded(open.env("INKRELAY_OPEN", "true").output().unwrap());
 }
 
+/// What two settings mean together, wherever each of them comes from, and the files that they name.
+#[test]
+fn what_belongs_together_is_checked_across_sources() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "tls-key = \"key.pem\"\n");
+    let check = |args: &[&str]| failed(inkrelay(&[&["config", "check"], args].concat()).output().unwrap());
+    let why = check(&["--config", &file]);
+    assert!(why.contains("tls-cert and tls-key go together"), "{why}");
+    let why = check(&["--config", &file, "--tls-cert", "/no.pem"]);
+    assert!(why.contains("/no.pem"), "{why}");
+    let why = check(&["--token-keys", "/no.jwks"]);
+    assert!(why.contains("/no.jwks"), "{why}");
+}
+
 #[test]
 fn the_reference_is_printed() {
     let page = succeeded(inkrelay(&["config", "reference"]).output().unwrap());

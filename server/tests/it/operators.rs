@@ -3,6 +3,8 @@
 mod api;
 mod logs;
 mod metrics;
+#[cfg(feature = "otel")]
+mod otel;
 mod prometheus;
 
 use std::collections::HashMap;

@@ -116,6 +116,11 @@ async fn the_relay_takes_the_environments_and_answers_the_probes() {
         path.display().to_string()
     };
     let secret = keep("secret", "of these relays alone, and long enough for one\n");
+    let signing = folder.path().join("token.key").display().to_string();
+    let made =
+        Command::new(env!("CARGO_BIN_EXE_inkrelay")).args(["token", "new-key", &signing]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let key = format!("{signing}.jwks");
     for mut environment in [compose_environment(), kubernetes_environment()] {
         let mut put = |name: &str, value: &str| {
             if let Some(old) = environment.get_mut(name) {
@@ -124,6 +129,7 @@ async fn the_relay_takes_the_environments_and_answers_the_probes() {
         };
         put("INKRELAY_REDIS", &redis.url());
         put("INKRELAY_SECRET_FILE", &secret);
+        put("INKRELAY_TOKEN_KEYS", &key);
         put("INKRELAY_OPERATORS_LISTEN", "127.0.0.1:0");
         put("INKRELAY_LISTEN", "127.0.0.1:0");
         let relay = Process::with_environment(&environment);
@@ -189,8 +195,10 @@ fn the_kubernetes_manifests_agree_with_each_other() {
         .collect();
     let volumes: BTreeSet<&str> =
         list(&pod["spec"]["volumes"]).iter().map(|volume| str(&volume["name"])).collect();
-    let (folder, _) = environment["INKRELAY_SECRET_FILE"].rsplit_once('/').unwrap();
-    assert!(volumes.contains(mounts[folder]), "{folder}");
+    for file in ["INKRELAY_SECRET_FILE", "INKRELAY_TOKEN_KEYS"] {
+        let (folder, _) = environment[file].rsplit_once('/').unwrap();
+        assert!(volumes.contains(mounts[folder]), "{file}");
+    }
     let autoscaler = manifest("HorizontalPodAutoscaler", "relay");
     assert_eq!(autoscaler["spec"]["scaleTargetRef"]["name"], deployment["metadata"]["name"]);
     assert!(autoscaler["spec"]["minReplicas"].as_u64() >= Some(2), "one may go while another serves");

@@ -14,7 +14,7 @@ use crate::support::requests::{JSON, answer};
 use crate::support::socket::{Socket, mark};
 
 /// A relay whose log goes to a file. Killed when dropped.
-struct Logging(Child);
+pub struct Logging(pub Child);
 
 impl Drop for Logging {
     fn drop(&mut self) {
@@ -35,15 +35,21 @@ async fn start(folder: &Path, level: &str, arguments: &[&str]) -> (Logging, Sock
         .spawn()
         .unwrap();
     let logging = Logging(child);
+    let address = listens_on(&said).await;
+    (logging, address)
+}
+
+/// The address that a relay says on its first line.
+pub async fn listens_on(said: &Path) -> SocketAddr {
     let mut address = None;
     eventually("it says where it listens", async || {
-        let text = std::fs::read_to_string(&said).unwrap();
+        let text = std::fs::read_to_string(said).unwrap();
         let line = text.lines().next().filter(|_| text.contains('\n')).map(str::to_owned);
         address = line.and_then(|line| line.rsplit("http://").next()?.parse().ok());
         address.is_some()
     })
     .await;
-    (logging, address.unwrap())
+    address.unwrap()
 }
 
 fn log(folder: &Path) -> String {
