@@ -20,7 +20,7 @@ WEB_SOURCES := $(shell find $(WEB)/src $(WEB)/app $(WEB)/operators \( -name node
 
 .PHONY: help run relay web test lint docs unit redis chromium need-node web-lint web-unit web-relay web-browser \
         web-measure browsers debug-relay fuzz fuzz-build conformance audit load measure demo clean \
-        baselines baselines-node baselines-check messaging compare bounds
+        baselines baselines-node baselines-check messaging compare bounds proxies manifests small-machine
 
 help: ## List these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -51,11 +51,23 @@ redis: ## Install redis-server by apt if it is missing; tests start their own on
 lint: ## Format and clippy, warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	$(CARGO) clippy --package inkrelay-server --all-targets --features otel --locked -- --deny warnings
 
 docs: ## The documentation of the code, warnings as errors
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
 
-unit: redis chromium baselines-node ## All tests of the relay and the load generator, without lint and docs
+proxies: ## Install nginx, promtool and openssl by apt where they are missing; tests start their own
+	@deploy/install-missing nginx nginx-light
+	@deploy/install-missing promtool prometheus
+	@deploy/install-missing openssl openssl
+
+manifests: ## Hold the Kubernetes manifests against the schemas that Kubernetes publishes
+	deploy/check-manifests
+
+small-machine: redis load ## Hold the relay and its Redis to 524 MB under ten times the load of 2010 and 10,000 connections
+	deploy/check-small-machine
+
+unit: redis proxies chromium baselines-node ## All tests of the relay and the load generator, without lint and docs
 	$(CARGO) test --workspace --locked
 
 web-lint: $(MODULES) ## Types, format and lint of the web client
@@ -145,4 +157,4 @@ bounds: baselines load ## Measure each bound that the relay is to hold, and say 
 
 clean: ## Remove what was built; draws stay
 	$(CARGO) clean
-	rm -rf $(WEB)/dist $(WEB)/lib $(WEB)/node_modules $(BASELINES)/*/node_modules $(BASELINES)/erlang-binary/ebin $(BASELINES)/nchan/run
+	rm -rf $(WEB)/dist $(WEB)/operators/dist $(WEB)/lib $(WEB)/node_modules $(BASELINES)/*/node_modules $(BASELINES)/erlang-binary/ebin $(BASELINES)/nchan/run

@@ -239,6 +239,10 @@ pub struct Times {
         value_parser = clap::value_parser!(u16).range(..=1000))]
     pub flush_ms: u16,
 
+    /// After the server is told to stop, for load balancers to hear of it: it says at /readyz that it goes, and serves on.
+    #[arg(long, env = "INKRELAY_DRAIN_DELAY", default_value = "0s", value_name = "TIME", value_parser = duration)]
+    pub drain_delay: Duration,
+
     /// For everything to finish when the server is told to stop.
     #[arg(long, env = "INKRELAY_DRAIN_TIME", default_value = "10s", value_name = "TIME", value_parser = duration)]
     pub drain_time: Duration,

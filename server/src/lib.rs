@@ -115,6 +115,12 @@ pub async fn run_with_reloads(
     // To the very end: how a server drains is what operators want to see.
     let operators = operators.map(|listener| tokio::spawn(operators::serve(Arc::clone(&relay), listener)));
     shutdown.await;
+    relay.leave();
+    let delay = relay.config().times.drain_delay;
+    if !delay.is_zero() {
+        tracing::info!(?delay, "told to stop: no longer ready, and serving on for load balancers to notice");
+        tokio::time::sleep(delay).await;
+    }
     tracing::info!("stopping: no new rooms, and everyone is asked to come back later");
     hub.drain();
     drain.send_replace(true);

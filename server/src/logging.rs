@@ -19,7 +19,10 @@ pub fn start(format: LogFormat, filter: &str) -> impl Fn(&str) + Send + use<> {
         LogFormat::Human => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
-    registry().with(filter).with(lines).init();
+    let log = registry().with(filter).with(lines);
+    #[cfg(feature = "otel")]
+    let log = log.with(crate::otel::layer());
+    log.init();
     move |filter| {
         let set = EnvFilter::try_new(filter).map_err(|error| error.to_string());
         if let Err(error) =

@@ -2,6 +2,8 @@
 
 mod greeting;
 mod logging;
+#[cfg(feature = "otel")]
+mod otel;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -11,6 +13,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use greeting::Greeting;
+use inkrelay_server::access::Tokens;
 use inkrelay_server::config::{Config, LogFormat, OperatorsListen, Settings, SyncSetting, reference};
 use inkrelay_server::store::{EmbeddedStore, MemoryStore, RedisConfig, RedisStore, Store, SyncPolicy};
 use inkrelay_server::token::TokenCommand;
@@ -64,6 +67,8 @@ fn main() -> ExitCode {
         Command::Token(command) => inkrelay_server::token::run(command),
         Command::Client(command) => client(command),
     };
+    #[cfg(feature = "otel")]
+    otel::finish();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -77,7 +82,10 @@ fn config(command: &ConfigCommand, arguments: Vec<OsString>) -> Result<(), Strin
     let load = || Settings::load(&arguments).map_err(|wrong| wrong.to_string());
     let text = match command {
         ConfigCommand::Check(_) => {
-            certificates(&load()?.config)?;
+            let config = load()?.config;
+            // The files that they name, as far as they can be looked at without starting.
+            Tokens::open(config.tokens()).map_err(|error| error.to_string())?;
+            certificates(&config)?;
             "The settings are right.\n".to_owned()
         }
         ConfigCommand::Show(_) => load()?.show(),

@@ -7,7 +7,7 @@ pub mod rates;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -42,6 +42,7 @@ pub struct Relay {
     rates: Live<Arc<Rates>>,
     reloaded: Mutex<Vec<(&'static str, ReloadHook)>>,
     draining: watch::Receiver<bool>,
+    is_leaving: AtomicBool,
     last_at: AtomicU64,
     erasures: moderation::Erasures,
 }
@@ -240,6 +241,7 @@ impl Relay {
             config: Live::new(Arc::new(config)),
             reloaded: Mutex::default(),
             draining,
+            is_leaving: AtomicBool::new(false),
             last_at: AtomicU64::new(0),
             erasures: moderation::Erasures::default(),
         }
@@ -284,6 +286,16 @@ impl Relay {
     /// Whether the server was told to stop.
     pub fn is_draining(&self) -> bool {
         *self.draining.borrow()
+    }
+
+    /// Has load balancers send nobody here any more. Whoever comes is still served, until the server drains.
+    pub fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server was told to stop, also when it does not drain yet.
+    pub fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
     }
 
     /// Forgets the rates of those who have not come for a while.

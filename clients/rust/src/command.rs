@@ -1,4 +1,4 @@
-//! The commands of the command line that are clients: `draw`, `watch`, `board` and `moderate`.
+//! The commands of the command line that are clients: `draw`, `watch`, `board`, `moderate` and `health`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use crate::http::{Endpoint, Http, HttpError};
 
 mod board;
 mod draw;
+mod health;
 mod moderate;
 mod watch;
 
@@ -23,6 +24,8 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// Draw a room's board into a picture
     Board(board::BoardArgs),
+    /// Ask whether a server is ready: ends with 0 if it is, and with 1 otherwise
+    Health(health::HealthArgs),
     /// Lock a room, kick, ban, erase or clear, as a moderator
     Moderate(moderate::ModerateArgs),
 }
@@ -49,6 +52,7 @@ pub async fn run(command: Command) -> Result<(), CommandError> {
             args.place.token = args.place.token()?;
             moderate::run(args).await
         }
+        Command::Health(args) => health::run(args).await,
     }
 }
 

@@ -60,10 +60,10 @@ export function chartsOf(history: History): readonly ChartOf[] {
     {
       title: "Latency",
       lines: [
-        { track: "append50", name: "append, half" },
-        { track: "append99", name: "99 %" },
-        { track: "delivery50", name: "delivery, half" },
-        { track: "delivery99", name: "99 %" },
+        { track: "append50", name: "append" },
+        { track: "append99", name: "its 99 %" },
+        { track: "delivery50", name: "delivery" },
+        { track: "delivery99", name: "its 99 %" },
       ],
       least: 1,
       format: milliseconds,

@@ -31,6 +31,7 @@ pub const RELOADABLE: &[&str] = &[
     "heartbeat",
     "stall-time",
     "room-idle",
+    "drain-delay",
     "drain-time",
 ];
 

@@ -23,7 +23,7 @@ use crate::hub::ReaderHandle;
 use crate::metrics::{InSession, Transport};
 use crate::room::Stay;
 use crate::room::feed::{Fed, Feed};
-use crate::session::{Draining, Relay};
+use crate::session::{Draining, Relay, spread_retry};
 use crate::store::identity_of;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -66,7 +66,7 @@ pub async fn stream(
         changes,
         draining,
         _counted: counted,
-        ready: VecDeque::from([Bytes::from_static(COMMENT)]),
+        ready: VecDeque::from([greeting()]),
     };
     let body = Body::from_stream(futures_util::stream::unfold(state, |mut state| async {
         let chunk = state.next().await?;
@@ -79,6 +79,12 @@ pub async fn stream(
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     Ok((headers, body).into_response())
+}
+
+/// The first bytes of a stream. Browsers come back when it ends after a time that is their own and the same for all of
+/// them, unless the stream names another one.
+fn greeting() -> Bytes {
+    format!("retry: {}\n:\n\n", spread_retry().as_millis()).into()
 }
 
 struct Events {

@@ -70,7 +70,7 @@ fn cors(relay: &Arc<Relay>) -> CorsLayer {
 /// # Errors
 /// Why not.
 pub async fn ready(State(relay): Shared) -> Result<Json<Value>, Problem> {
-    if relay.is_draining() {
+    if relay.is_leaving() {
         return Err(Refused::draining().into());
     }
     match tokio::time::timeout(CHECK_TIME, relay.hub.store().check()).await {

@@ -79,6 +79,20 @@ async fn a_command_that_fails_says_why() {
     relay.stopped().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_told_as_an_exit_code() {
+    let mut relay = Relay::start(|config| config.times.drain_delay = Duration::from_secs(10)).await;
+    assert_eq!(succeeded(inkrelay(&relay, &["health"]).await), "ready\n");
+    relay.stop();
+    crate::support::eventually("it is not ready", async || relay.get("/readyz").await.status == 503).await;
+    let why = failed(inkrelay(&relay, &["health"]).await);
+    assert!(why.contains("is not ready: the server is going away"), "{why}");
+    let why = failed(inkrelay(&relay, &["health", "--server", "http://127.0.0.1:1"]).await);
+    assert!(why.contains("cannot reach http://127.0.0.1:1"), "{why}");
+    let why = failed(inkrelay(&relay, &["health", "--server", "nowhere"]).await);
+    assert!(why.contains("nowhere"), "{why}");
+}
+
 /// What would be refused again and again is not sent again and again.
 #[tokio::test(flavor = "multi_thread")]
 async fn drawing_into_a_full_room_ends_at_once() {

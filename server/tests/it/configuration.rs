@@ -127,6 +127,20 @@ fn other_addresses_than_loopback_need_to_be_opened() {
     succeeded(open.env("INKRELAY_OPEN", "true").output().unwrap());
 }
 
+/// What two settings mean together, wherever each of them comes from, and the files that they name.
+#[test]
+fn what_belongs_together_is_checked_across_sources() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "tls-key = \"key.pem\"\n");
+    let check = |args: &[&str]| failed(inkrelay(&[&["config", "check"], args].concat()).output().unwrap());
+    let why = check(&["--config", &file]);
+    assert!(why.contains("tls-cert and tls-key go together"), "{why}");
+    let why = check(&["--config", &file, "--tls-cert", "/no.pem"]);
+    assert!(why.contains("/no.pem"), "{why}");
+    let why = check(&["--token-keys", "/no.jwks"]);
+    assert!(why.contains("/no.jwks"), "{why}");
+}
+
 #[test]
 fn the_reference_is_printed() {
     let page = succeeded(inkrelay(&["config", "reference"]).output().unwrap());
@@ -134,18 +148,20 @@ fn the_reference_is_printed() {
 }
 
 async fn limits(address: SocketAddr) -> Value {
-    let request = reqwest::Client::new().post(format!("http://{address}/v1/rooms/r/sessions"));
+    let request = crate::support::requests::client().post(format!("http://{address}/v1/rooms/r/sessions"));
     answer(request).await.json()["limits"].clone()
 }
 
 async fn post(address: SocketAddr, marks: u64) -> u16 {
     let draws: Vec<_> = (1..=marks).map(mark).collect();
-    let request = reqwest::Client::new().post(format!("http://{address}/v1/rooms/r/draws"));
+    let request = crate::support::requests::client().post(format!("http://{address}/v1/rooms/r/draws"));
     answer(request.header("content-type", MESSAGE_PACK).body(batch(&draws))).await.status
 }
 
 async fn allows(address: SocketAddr, origin: &str) -> bool {
-    let request = reqwest::Client::new().get(format!("http://{address}/v1/rooms/r")).header("origin", origin);
+    let request = crate::support::requests::client()
+        .get(format!("http://{address}/v1/rooms/r"))
+        .header("origin", origin);
     answer(request).await.status == 200
 }
 

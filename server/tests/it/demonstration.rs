@@ -10,10 +10,10 @@
 mod command;
 mod drawer;
 mod ink;
-mod kills;
+pub mod kills;
 mod reader;
 mod recorded;
-mod stage;
+pub mod stage;
 
 use std::path::PathBuf;
 

@@ -55,7 +55,7 @@ async fn open_polls_are_answered_and_streams_end() {
     let address = relay.address;
     let poll = tokio::spawn(async move {
         let url = format!("http://{address}/v1/rooms/a/draws?wait=50&after=2");
-        let response = reqwest::Client::new().get(url).send().await.unwrap();
+        let response = crate::support::requests::client().get(url).send().await.unwrap();
         (response.status(), response.headers()["inkrelay-head"].clone(), response.text().await.unwrap())
     });
     let events = relay.request(Method::GET, "/v1/rooms/a/events").send().await.unwrap();
@@ -120,6 +120,22 @@ async fn what_was_begun_is_acked_and_what_is_new_is_refused() {
     relay.stopped().await;
     let nobody = async || tokio::net::TcpStream::connect(address).await.is_err();
     eventually("nobody listens any more", nobody).await;
+}
+
+/// H-5: load balancers are told first, and given the time to hear it.
+#[tokio::test]
+async fn a_server_that_goes_says_so_before_it_refuses() {
+    let mut relay = Relay::start(|config| config.times.drain_delay = Duration::from_secs(2)).await;
+    assert_eq!(relay.get("/readyz").await.status, 200);
+    relay.stop();
+    eventually("it is not ready", async || relay.get("/readyz").await.status == 503).await;
+    let mut socket = Socket::join(relay.address, "a").await;
+    socket.draw(1, &[mark(1)]).await;
+    socket.acked(1).await;
+    assert_eq!(relay.post_marks("b", 1..=1).await.status, 200);
+    assert_eq!(sent_away(&mut socket).await.1, 1001);
+    drop(socket);
+    relay.stopped().await;
 }
 
 /// C-5: whoever takes nothing has the close's time for the rest, and not the whole stall time.

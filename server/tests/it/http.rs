@@ -170,6 +170,21 @@ async fn events_are_records_and_their_ids_resume() {
     assert_eq!(answer(garbage).await.problem().0, 400);
 }
 
+/// Browsers would all come back after the same time otherwise, when a server ends their streams.
+#[tokio::test]
+async fn each_stream_says_after_which_time_to_come_back() {
+    let relay = Relay::start(|_| {}).await;
+    let mut times = std::collections::HashSet::new();
+    for _ in 0..5 {
+        let first = stream(&relay, "", None).await.chunk().await.unwrap().expect("it begins at once");
+        let first = std::str::from_utf8(&first).unwrap();
+        let time = first.strip_prefix("retry: ").and_then(|rest| rest.strip_suffix("\n:\n\n")).expect(first);
+        assert!((200..=3000).contains(&time.parse::<u64>().unwrap()), "{time}");
+        times.insert(time.to_owned());
+    }
+    assert!(times.len() > 1, "{times:?}");
+}
+
 /// only a whole reset moves the reader on.
 #[tokio::test]
 async fn a_reset_that_breaks_off_between_its_parts_starts_over() {

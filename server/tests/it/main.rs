@@ -21,6 +21,7 @@
 //! - `configuration`: flags, environment and file, their checks, and the reload at SIGHUP
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
 //! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
+//! - `deploy`: what stands in `deploy/`, against the relay that it is for
 //! - `operators`: the operators' port, its metrics and its answers; and the log
 //! - `rust_client`: the Rust client against the relay
 //! - `embedded_store`, `redis_store`: what one store promises beyond it, and its faults
@@ -37,6 +38,7 @@ mod board;
 mod command_line;
 mod configuration;
 mod demonstration;
+mod deploy;
 mod drain;
 mod embedded_store;
 mod field_reports;

@@ -3,6 +3,8 @@
 mod api;
 mod logs;
 mod metrics;
+#[cfg(feature = "otel")]
+mod otel;
 mod prometheus;
 
 use std::collections::HashMap;
@@ -23,7 +25,7 @@ async fn relay() -> (Relay, SocketAddr) {
 }
 
 fn request(operators: SocketAddr, method: Method, path: &str) -> reqwest::RequestBuilder {
-    reqwest::Client::new().request(method, format!("http://{operators}{path}"))
+    crate::support::requests::client().request(method, format!("http://{operators}{path}"))
 }
 
 async fn get(operators: SocketAddr, path: &str) -> Answer {

@@ -38,7 +38,7 @@ async fn nothing_logs_a_token_or_a_secret() {
     };
     let (good, foreign) = (token("a", "drawer"), token("b", "drawer"));
     let expired = sign(&serde_json::json!({"room": "a", "exp": 1, "sub": "ann"}));
-    let client = reqwest::Client::new();
+    let client = crate::support::requests::client();
     let mut tickets = Vec::new();
     for token in [&good, &foreign, &expired, &format!("{good}x")] {
         for (method, path, body) in &CALLS {

@@ -31,7 +31,8 @@ type Attempt = BoxFuture<'static, ()>;
 fn post(address: SocketAddr, content_type: &'static str, body: Vec<u8>) -> Attempt {
     Box::pin(async move {
         let url = format!("http://{address}/v1/rooms/hostile/draws");
-        let request = reqwest::Client::new().post(url).header("content-type", content_type).body(body);
+        let request =
+            crate::support::requests::client().post(url).header("content-type", content_type).body(body);
         let status = request.send().await.expect("an answer").status().as_u16();
         assert!((400..500).contains(&status), "{status}");
     })

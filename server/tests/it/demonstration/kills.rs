@@ -129,7 +129,7 @@ async fn a_server_with_its_own_store_is_killed() {
 }
 
 /// The room's list, as Redis has it.
-fn stored_in_redis(redis: &RedisServer) -> Vec<Vec<u8>> {
+pub fn stored_in_redis(redis: &RedisServer) -> Vec<Vec<u8>> {
     let key = format!("inkrelay:{{{ROOM}}}:log");
     redis::cmd("LRANGE").arg(key).arg(0).arg(-1).query(&mut redis.connection()).unwrap()
 }

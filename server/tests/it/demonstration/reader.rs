@@ -226,7 +226,7 @@ async fn over_polls(address: SocketAddr, room: &str, state: &Mutex<State>) -> Re
 }
 
 async fn over_events(address: SocketAddr, room: &str, state: &Mutex<State>) -> Result<(), String> {
-    let client = reqwest::Client::new();
+    let client = crate::support::requests::client();
     let mut request = client.get(format!("http://{address}/v1/rooms/{room}/events"));
     if let Some(position) = state.lock().unwrap().position {
         request = request.header("last-event-id", position.to_string());

@@ -226,7 +226,7 @@ async fn a_store_that_stands_still_holds_up_nothing_else() {
             })
         })
         .collect();
-    let http = reqwest::Client::new();
+    let http = crate::support::requests::client();
     let ready = async |path: &str| {
         let begun = Instant::now();
         let status = http.get(format!("http://{address}{path}")).send().await.unwrap().status().as_u16();

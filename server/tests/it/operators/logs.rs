@@ -14,7 +14,7 @@ use crate::support::requests::{JSON, answer};
 use crate::support::socket::{Socket, mark};
 
 /// A relay whose log goes to a file. Killed when dropped.
-struct Logging(Child);
+pub struct Logging(pub Child);
 
 impl Drop for Logging {
     fn drop(&mut self) {
@@ -35,15 +35,21 @@ async fn start(folder: &Path, level: &str, arguments: &[&str]) -> (Logging, Sock
         .spawn()
         .unwrap();
     let logging = Logging(child);
+    let address = listens_on(&said).await;
+    (logging, address)
+}
+
+/// The address that a relay says on its first line.
+pub async fn listens_on(said: &Path) -> SocketAddr {
     let mut address = None;
     eventually("it says where it listens", async || {
-        let text = std::fs::read_to_string(&said).unwrap();
+        let text = std::fs::read_to_string(said).unwrap();
         let line = text.lines().next().filter(|_| text.contains('\n')).map(str::to_owned);
         address = line.and_then(|line| line.rsplit("http://").next()?.parse().ok());
         address.is_some()
     })
     .await;
-    (logging, address.unwrap())
+    address.unwrap()
 }
 
 fn log(folder: &Path) -> String {
@@ -56,7 +62,7 @@ async fn a_request_has_an_id_in_its_answer_and_in_its_lines() {
     let (_relay, address) = start(folder.path(), "debug", &["--log-format", "json"]).await;
     let url = format!("http://{address}/v1/rooms/a");
     let ids = async |given: Option<&str>| {
-        let mut request = reqwest::Client::new().request(Method::GET, &url);
+        let mut request = crate::support::requests::client().request(Method::GET, &url);
         if let Some(given) = given {
             request = request.header("x-request-id", given);
         }
@@ -96,7 +102,7 @@ async fn neither_secrets_nor_ink_are_ever_logged() {
     socket.draw(1, &[mark(424_242)]).await;
     socket.acked(1).await;
     let draws = "[[0,0,[9,87,65],0,[131071,131070,77777,66666],true]]";
-    let post = reqwest::Client::new()
+    let post = crate::support::requests::client()
         .post(format!("http://{address}/v1/rooms/room-of-trace/draws"))
         .header("content-type", JSON)
         .header("authorization", "Bearer eyJhbGciOiJIUzI1NiJ9.of-a-token.c2ln")

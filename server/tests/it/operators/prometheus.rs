@@ -69,7 +69,7 @@ async fn a_prometheus_scrapes_a_running_relay() {
     let _prometheus = start(folder.path(), operators, port);
     let query = async |query: &str| {
         let url = format!("http://127.0.0.1:{port}/api/v1/query");
-        let request = reqwest::Client::new().get(format!("{url}?query={query}"));
+        let request = crate::support::requests::client().get(format!("{url}?query={query}"));
         let Ok(answer) = try_answer(request).await else { return None };
         let answer: Value = serde_json::from_slice(&answer.body).ok()?;
         answer["data"]["result"][0]["value"][1].as_str().map(str::to_owned)

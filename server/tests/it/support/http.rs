@@ -31,7 +31,7 @@ pub type Problem = (u16, Value);
 impl Http {
     /// With connections of its own.
     pub fn new(address: SocketAddr, room: &str) -> Self {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        let client = super::requests::builder().timeout(Duration::from_secs(60)).build().unwrap();
         Self { client, address, room: room.to_owned() }
     }
 

@@ -4,6 +4,7 @@
 pub mod certificates;
 pub mod http;
 pub mod ledger;
+pub mod nginx;
 pub mod process;
 pub mod proxy;
 pub mod reader;

@@ -1,5 +1,6 @@
 //! The relay as a process of its own, as people run it, and what it costs.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -24,6 +25,14 @@ impl Process {
     /// The same with draws kept where the arguments say.
     pub fn keeping(arguments: &[&str]) -> Self {
         Self::run(quiet(env!("CARGO_BIN_EXE_inkrelay")), arguments)
+    }
+
+    /// `inkrelay serve` with nothing but this environment, which says where it listens.
+    pub fn with_environment(environment: &BTreeMap<String, String>) -> Self {
+        let mut command = quiet(env!("CARGO_BIN_EXE_inkrelay"));
+        command.arg("serve").env_clear().envs(environment);
+        let (child, address) = start(command).expect("it says where it listens");
+        Self { address, child, arguments: Vec::new() }
     }
 
     /// The same with that much address space at most.
@@ -139,6 +148,11 @@ fn spawn(mut command: Command, listen: &str, arguments: &[String]) -> Option<(Ch
     // Arguments are stronger than the environment: a test may still ask for the operators' port.
     command.env("INKRELAY_OPERATORS_LISTEN", "off");
     command.args(["serve", "--listen", listen]).args(arguments);
+    start(command)
+}
+
+/// The same of a command that is whole.
+fn start(mut command: Command) -> Option<(Child, SocketAddr)> {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it can be run");
     let stdout = child.stdout.take().expect("its output is piped");
     let mut lines = BufReader::new(stdout).lines();
