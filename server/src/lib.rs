@@ -135,10 +135,10 @@ pub async fn run_with_reloads(
     }
     care.abort();
     forget.abort();
+    revoked.iter().for_each(tokio::task::JoinHandle::abort);
     if let Some(retention) = retention {
         retention.abort();
     }
-    revoked.iter().for_each(tokio::task::JoinHandle::abort);
     operators.inspect(tokio::task::JoinHandle::abort);
     reload.abort();
     store.close().await;

@@ -234,7 +234,7 @@ async fn close(State(operators): State<Operators>, Path(name): Path<String>) -> 
     Ok(Json(json!({ "readers": readers })))
 }
 
-/// Deletes the room with all that was drawn in it. Whoever is in it is reset to an empty board.
+/// Deletes the room with all its ink, for ever, on all servers of the store.
 async fn delete(
     State(operators): State<Operators>,
     Path(name): Path<String>,
