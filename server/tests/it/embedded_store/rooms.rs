@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use inkrelay_protocol::RoomId;
-use inkrelay_server::store::{EmbeddedStore, Head, Store, SyncPolicy};
+use inkrelay_protocol::{RoomId, Seq};
+use inkrelay_server::store::{EmbeddedReader, EmbeddedStore, Head, Rules, Store, SyncPolicy};
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
@@ -130,7 +130,7 @@ async fn reads_go_on_while_rooms_come_and_go() {
     store.close().await;
 }
 
-/// Version 2 of the file, which has no waste.
+/// Version 2 of the file, which has neither rules nor waste.
 #[tokio::test]
 async fn a_file_of_the_version_before_is_brought_up_to_date() {
     let folder = tempfile::tempdir().unwrap();
@@ -138,8 +138,13 @@ async fn a_file_of_the_version_before_is_brought_up_to_date() {
     store_one(&store, &the_room(), batch(author(1), 1, 3)).await;
     store.close().await;
     let file = Connection::open(database(folder.path())).unwrap();
-    file.execute_batch("DROP TABLE waste; PRAGMA user_version = 2").unwrap();
+    file.execute_batch("DROP TABLE waste; DROP TABLE rules; PRAGMA user_version = 2").unwrap();
     drop(file);
+    // It can be exported before.
+    let beside = EmbeddedReader::open(folder.path()).unwrap();
+    assert_eq!(beside.read(&the_room(), Seq::START, ALL).unwrap().records, batch(author(1), 1, 3).records);
+    assert_eq!(beside.rules(&the_room()).unwrap(), Rules::default());
+    drop(beside);
     let store = open(folder.path());
     assert_eq!(read_all(&store, &the_room()).await.records, batch(author(1), 1, 3).records);
     assert!(store.delete(&the_room()).await.unwrap());

@@ -37,7 +37,7 @@ async fn a_file_without_rules_gets_them() {
     let folder = tempfile::tempdir().unwrap();
     EmbeddedStore::open(folder.path(), SyncPolicy::Always).unwrap().close().await;
     let file = Connection::open(database(folder.path())).unwrap();
-    file.execute_batch("DROP TABLE rules; PRAGMA user_version = 2").unwrap();
+    file.execute_batch("DROP TABLE rules; DROP TABLE waste; PRAGMA user_version = 2").unwrap();
     drop(file);
     let store = EmbeddedStore::open(folder.path(), SyncPolicy::Always).unwrap();
     assert!(store.set_rules(&the_room(), &Rules::default(), &ruled()).await.unwrap());
