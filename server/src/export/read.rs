@@ -109,8 +109,12 @@ pub async fn import(
     }
 }
 
-/// Has a room that was brought in follow the rules that it had.
+/// Has a room that was brought in follow the rules that it had. One that had none keeps those that are there: an import
+/// lifts no ban by the way.
 async fn lay_down(store: &dyn Store, room: &RoomId, rules: &Rules) -> Result<(), ExportError> {
+    if *rules == Rules::default() {
+        return Ok(());
+    }
     for _ in 0..TRIES {
         if store.set_rules(room, &store.rules(room).await?, rules).await? {
             return Ok(());
