@@ -124,7 +124,7 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
         // One transaction: what is found out above is forgotten by the write-ahead log with the first commit.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         schema::make(&transaction)?;
-        log::check_structure(&transaction)?;
+        log::check_structure(&transaction, true)?;
         log::check_clients(&transaction)?;
         rules::check_rules(&transaction)?;
         let waste = rooms::waste(&transaction)?;

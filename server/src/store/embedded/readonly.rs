@@ -46,8 +46,11 @@ impl EmbeddedReader {
             }
             let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
             if version >= OLDEST {
-                log::check_structure(&connection)?;
+                log::check_structure(&connection, version >= WITH_RULES)?;
                 log::check_rooms(&connection)?;
+            }
+            if version >= WITH_RULES {
+                rules::check_rules(&connection)?;
             }
             Ok((connection, version))
         };
