@@ -234,6 +234,10 @@ pub struct Times {
     #[arg(long, env = "INKRELAY_ROOM_IDLE", default_value = "60s", value_name = "TIME", value_parser = duration)]
     pub room_idle: Duration,
 
+    /// After a room's last draw, until the room is deleted; 0 keeps rooms for ever. A room that somebody is in stays.
+    #[arg(long, env = "INKRELAY_ROOM_TTL", default_value = "0", value_name = "TIME", value_parser = duration)]
+    pub room_ttl: Duration,
+
     /// Milliseconds for which a busy room's records are held back, to be sent together; 0 sends each at once.
     #[arg(long, env = "INKRELAY_FLUSH_MS", default_value_t = 4, value_name = "MS",
         value_parser = clap::value_parser!(u16).range(..=1000))]

@@ -196,6 +196,41 @@ impl Hub {
         }
     }
 
+    /// Deletes a room. Its readers here are about to be reset when this returns, those elsewhere within 5 s. Returns
+    /// whether there was one.
+    ///
+    /// # Errors
+    /// When the store does not answer: then it may be gone or not.
+    pub async fn delete(&self, id: &RoomId) -> Result<bool, StoreError> {
+        let deleted = self.node.store.delete(id).await;
+        self.look_again(id).await;
+        deleted
+    }
+
+    /// Deletes a room that nobody is in and whose last draw was stored before that time. Returns whether it did.
+    ///
+    /// # Errors
+    /// As [`Hub::delete`].
+    pub async fn delete_idle(&self, id: &RoomId, before: u64) -> Result<bool, StoreError> {
+        if self.is_live(id) {
+            return Ok(false);
+        }
+        let deleted = self.node.store.delete_idle(id, before).await;
+        // Somebody may have come since it was looked at.
+        self.look_again(id).await;
+        deleted
+    }
+
+    /// Has a room that is live here compare its tail with the store.
+    async fn look_again(&self, id: &RoomId) {
+        let Some(room) = self.rooms.get(id).map(|room| Arc::clone(&room)) else { return };
+        room.request_catch_up();
+        if let Err(error) = room.load().await {
+            // It stays stale, and the watchdog comes back to it.
+            tracing::warn!(room = %id, %error, "could not look at a room that was deleted");
+        }
+    }
+
     /// The rooms that are live.
     pub fn live(&self) -> Vec<Arc<Room>> {
         self.rooms.iter().map(|entry| Arc::clone(entry.value())).collect()

@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod config;
+pub mod export;
 pub mod hub;
 mod live;
 mod lock;
@@ -11,6 +12,7 @@ pub mod metrics;
 pub mod operators;
 pub mod random;
 pub mod rest;
+pub mod retention;
 pub mod room;
 pub mod session;
 pub mod store;
@@ -27,6 +29,7 @@ use tokio::sync::watch;
 use access::{KeyError, Tokens};
 use config::{Config, to_usize};
 use hub::{Hub, HubLimits};
+use retention::Retention;
 use room::{Node, RoomLimits};
 use session::Relay;
 use store::{Store, StoreError};
@@ -92,6 +95,9 @@ pub async fn run_with_reloads(
     let revoked = tokens.map(|tokens| tokio::spawn(async move { tokens.follow_revoked().await }));
 
     let care = tokio::spawn(Arc::clone(&hub).look_after());
+    let room_ttl = relay.config().times.room_ttl;
+    let retention = (!room_ttl.is_zero())
+        .then(|| tokio::spawn(Retention::new(Arc::clone(&hub), room_ttl).run()).abort_handle());
     let forget = tokio::spawn({
         let relay = Arc::clone(&relay);
         async move {
@@ -130,6 +136,9 @@ pub async fn run_with_reloads(
     care.abort();
     forget.abort();
     revoked.iter().for_each(tokio::task::JoinHandle::abort);
+    if let Some(retention) = retention {
+        retention.abort();
+    }
     operators.inspect(tokio::task::JoinHandle::abort);
     reload.abort();
     store.close().await;

@@ -4,6 +4,7 @@ mod greeting;
 mod logging;
 #[cfg(feature = "otel")]
 mod otel;
+mod upkeep;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -46,6 +47,8 @@ enum Command {
     Token(TokenCommand),
     #[command(flatten)]
     Client(inkrelay_client::command::Command),
+    #[command(flatten)]
+    Upkeep(upkeep::Upkeep),
 }
 
 #[derive(Subcommand)]
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Config(command) => config(&command, behind(2)),
         Command::Token(command) => inkrelay_server::token::run(command),
         Command::Client(command) => client(command),
+        Command::Upkeep(command) => work_on_store(command),
     };
     #[cfg(feature = "otel")]
     otel::finish();
@@ -204,14 +208,24 @@ fn listen_for_operators(config: &Config, public: SocketAddr) -> Result<Option<Tc
     }
 }
 
+/// The log of a command that is no server.
+fn start_log(filter: &str) {
+    let filter = std::env::var("INKRELAY_LOG").unwrap_or_else(|_| filter.to_owned());
+    let _ = logging::start(LogFormat::Human, &filter);
+}
+
 fn client(command: inkrelay_client::command::Command) -> Result<(), String> {
-    let _ = logging::start(
-        LogFormat::Human,
-        &std::env::var("INKRELAY_LOG").unwrap_or_else(|_| "error".to_owned()),
-    );
+    start_log("error");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(inkrelay_client::command::run(command)).map_err(|error| error.to_string())
+}
+
+fn work_on_store(command: upkeep::Upkeep) -> Result<(), String> {
+    // Among others, that a store could not say that it lost nothing.
+    start_log("warn");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start: {error}"))?.block_on(upkeep::run(command))
 }
 
 /// What the port shows to clients, where it speaks TLS.

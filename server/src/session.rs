@@ -351,6 +351,16 @@ impl Relay {
         Ok(entered.map_err(|_| StoreError::Unavailable("no answer in time".to_owned()))??)
     }
 
+    /// Deletes a room with all that was drawn in it, for ever. Its readers, here and on the other servers of the store,
+    /// are reset to an empty board within 5 s. Whoever draws then begins another log, numbered from 1. Returns whether
+    /// there was anything to delete.
+    ///
+    /// # Errors
+    /// When the store does not answer: then it may be gone or not, and can be asked again.
+    pub async fn delete_room(&self, room: &RoomId) -> Result<bool, Refused> {
+        in_time(async { self.hub.delete(room).await.map_err(Refused::from) }).await
+    }
+
     /// What a session is told to keep to.
     ///
     /// # Errors

@@ -21,10 +21,16 @@
 //!    and no later log of that room ever has the old one. A log without records is told as [`Epoch::EMPTY`].
 //! 7. **Bytes.** Records come back exactly as they were appended.
 //! 8. **Reading does not write.** Asking about a room that nobody has drawn in, or ruled, leaves no trace.
-//! 9. **Rules.** A room's rules stand apart from its log: either can be there without the other, and a new epoch
-//!    leaves them as they are. [`Store::set_rules`] takes effect only where the rules are those that were expected, so
-//!    that of two changes at once neither is lost. When it says that it did, they are as durable as an append. Rules
-//!    that are the default again are as those of a room that nobody ruled.
+//! 9. **Listing.** `rooms` tells the rooms that have records, in the order of their names' bytes. Whoever walks through
+//!    them page by page, until a page is empty, is told every room that is there all the time, and none twice; one that
+//!    comes or goes meanwhile may be told or not.
+//! 10. **Deleting** is one step against appends: what was appended before is gone, and what is appended after begins
+//!     another log. The room's rules go too. From then on it is as one that nobody has drawn in. So its authors are numbered from 1: a
+//!     retry of a batch that was not the author's first is a gap. `Ok(true)` is as durable as an append.
+//! 12. **Rules.** A room's rules stand apart from its log: either can be there without the other, and a new epoch
+//!     leaves them as they are. [`Store::set_rules`] takes effect only where the rules are those that were expected, so
+//!     that of two changes at once neither is lost. When it says that it did, they are as durable as an append. Rules
+//!     that are the default again are as those of a room that nobody ruled.
 
 mod embedded;
 mod memory;
@@ -37,7 +43,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Identity, Position, RoomId, Seq};
 
-pub use embedded::{EmbeddedStore, OpenError, SyncPolicy};
+pub use embedded::{EmbeddedReader, EmbeddedStore, OpenError, SyncPolicy};
 pub use memory::MemoryStore;
 pub use redis::{RedisConfig, RedisConnectError, RedisStore};
 pub use rules::Rules;
@@ -114,6 +120,28 @@ pub struct Chunk {
     pub head: Head,
     /// Records from the number that was asked for, in order; empty when there are none from there on.
     pub records: Vec<Bytes>,
+}
+
+/// A room as a listing tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomSummary {
+    /// Its name.
+    pub room: RoomId,
+    /// Its last record.
+    pub position: Position,
+    /// Bytes of all its records.
+    pub bytes: u64,
+    /// When that record was stored: milliseconds since 1970 by the clock of the server that took it; 0 when it does
+    /// not say.
+    pub last_at: u64,
+}
+
+impl RoomSummary {
+    /// Of a room with that head; `None` when it has no records.
+    pub fn new(room: RoomId, head: &Head) -> Option<Self> {
+        let Head { position, bytes } = *head;
+        (position.seq > Seq::START).then_some(Self { room, position, bytes, last_at: position.identity.at })
+    }
 }
 
 /// How much one read returns at most. Where there is a record, one is returned whatever its size.
@@ -210,6 +238,21 @@ pub trait Store: Send + Sync + 'static {
     /// The newest number of that author which is stored; 0 for none.
     async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError>;
 
+    /// Rooms with records whose names come after that one, or the first ones; at most so many, at least one where there
+    /// is one. A question of operators: in a large store its answer may take seconds.
+    async fn rooms(&self, after: Option<&RoomId>, limit: usize) -> Result<Vec<RoomSummary>, StoreError>;
+
+    /// Deletes a room with all its records and its rules. Returns whether there was anything of it. After [`StoreError::Unavailable`] it may be
+    /// gone or not, and can be asked again.
+    async fn delete(&self, room: &RoomId) -> Result<bool, StoreError>;
+
+    /// Deletes a room whose last record was stored before `before`, in milliseconds since 1970, if no server watches
+    /// it; all of it in one step. Returns whether it did. A room that does not say when is never deleted.
+    async fn delete_idle(&self, room: &RoomId, before: u64) -> Result<bool, StoreError>;
+
+    /// Begins to bring in a log from elsewhere, which is to be the room's.
+    async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError>;
+
     /// What moderators laid down for a room; the default where nobody did.
     async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError>;
 
@@ -231,12 +274,40 @@ pub trait Store: Send + Sync + 'static {
     async fn close(&self) {}
 }
 
-/// What a store keeps of an author: its latest batch.
+/// A log that is brought in from elsewhere, part by part. Dropped before it is finished, it leaves nothing that anybody
+/// sees, and what it took is given back in time.
+#[async_trait]
+pub trait Restore: Send {
+    /// Adds the next records, in order: as many as go well into memory at once.
+    async fn records(&mut self, records: Vec<Bytes>) -> Result<(), StoreError>;
+
+    /// Adds authors with their latest batches, each author once.
+    async fn authors(&mut self, authors: Vec<(ClientId, LatestBatch)>) -> Result<(), StoreError>;
+
+    /// Makes the log the room's, if it has a record. Where the room has records already it is replaced, or nothing is
+    /// done and `false` is returned.
+    async fn finish(self: Box<Self>, replace: bool) -> Result<bool, StoreError>;
+}
+
+/// What a store keeps of an author: its latest batch, whose records stand next to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LatestBatch {
+pub struct LatestBatch {
+    /// The author's number of the first of them.
     pub first_n: u64,
+    /// The author's newest number.
     pub last_n: u64,
+    /// Where that one stands.
     pub last_seq: Seq,
+}
+
+/// What a log without records is answered that is to be a room's.
+pub(crate) fn nothing_to_restore() -> StoreError {
+    StoreError::Unavailable("a log without records cannot be restored".to_owned())
+}
+
+/// Whether a room's last record says that it is from before that time.
+pub(crate) fn is_idle(last: Identity, before: u64) -> bool {
+    last.at > 0 && last.at < before
 }
 
 /// What to do with a batch, given the author's latest.

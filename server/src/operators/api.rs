@@ -31,7 +31,7 @@ pub(super) fn routes() -> Router<Operators> {
     Router::new()
         .route("/api/state", get(state))
         .route("/api/rooms", get(rooms))
-        .route("/api/rooms/{room}", get(room))
+        .route("/api/rooms/{room}", get(room).delete(delete))
         .route("/api/rooms/{room}/snapshot", get(snapshot))
         .route("/api/rooms/{room}/moderation", post(moderate))
         .route("/api/rooms/{room}/close", post(close))
@@ -232,4 +232,15 @@ async fn close(State(operators): State<Operators>, Path(name): Path<String>) -> 
     handle.close_sessions();
     tracing::info!(room = %handle.id(), readers, "an operator closed the room");
     Ok(Json(json!({ "readers": readers })))
+}
+
+/// Deletes the room with all its ink, for ever, on all servers of the store.
+async fn delete(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let room = named(&name)?;
+    let deleted = operators.relay.delete_room(&room).await?;
+    tracing::info!(%room, deleted, "an operator deleted the room");
+    Ok(Json(json!({ "deleted": deleted })))
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use inkrelay_protocol::{Position, Role};
+use inkrelay_protocol::msgpack::Reader;
+use inkrelay_protocol::{Position, Record, Role};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
@@ -26,6 +27,13 @@ const GROUP_RECORDS: usize = 8192;
 const GROUP_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes that may wait in one room; what comes then is refused.
 const WAITING_BYTES: usize = 8 * 1024 * 1024;
+
+/// The share of its limit by which a full room may grow for the sake of what takes ink away.
+const RESERVE_SHARE: u64 = 16;
+/// Bytes of that reserve, also where the limit is small. Moderators have as much again.
+const RESERVE_BYTES: u64 = 4096;
+/// Bytes of one record that may use it: a hundred strokes to erase.
+const RESERVED_RECORD_BYTES: usize = 1024;
 
 /// A store that keeps silent is as one that says it cannot answer.
 pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
@@ -231,7 +239,7 @@ impl Room {
         fitting
     }
 
-    /// A full room still answers retries of what it has.
+    /// A full room still answers retries of what it has, and has a reserve for what takes ink away.
     async fn refuse_what_does_not_fit(&self, group: Vec<Waiting>) -> Vec<Waiting> {
         let max = self.node.limits.get().room_bytes;
         let group_bytes: u64 = group.iter().map(|waiting| waiting.bytes as u64).sum();
@@ -242,7 +250,12 @@ impl Room {
         let mut fitting = Vec::with_capacity(group.len());
         for waiting in group {
             let Batch { author, .. } = waiting.batch;
-            if bytes + waiting.bytes as u64 <= max {
+            let reserve = match (takes_ink_away(&waiting.batch), waiting.role) {
+                (false, _) => 0,
+                (true, Role::Moderator) => 2 * (max / RESERVE_SHARE).max(RESERVE_BYTES),
+                (true, _) => (max / RESERVE_SHARE).max(RESERVE_BYTES),
+            };
+            if bytes + waiting.bytes as u64 <= max.saturating_add(reserve) {
                 bytes += waiting.bytes as u64;
                 fitting.push(waiting);
                 continue;
@@ -314,6 +327,20 @@ impl Room {
             self.keep_promise(bytes_of(&records), begun);
         }
     }
+}
+
+/// Whether all of a batch is small erases, revokes and clears.
+fn takes_ink_away(batch: &Batch) -> bool {
+    // Kinds of draws: erase, revoke and clear.
+    let takes_away = |record: &bytes::Bytes| {
+        let kind = Record::parse(record).and_then(|record| {
+            let mut draw = Reader::new(record.draw);
+            draw.array()?;
+            draw.uint()
+        });
+        record.len() <= RESERVED_RECORD_BYTES && matches!(kind, Ok(2..=4))
+    };
+    batch.records.iter().all(takes_away)
 }
 
 fn answer_all(replies: Vec<Reply>, why: NotStored) {

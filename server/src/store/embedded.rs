@@ -52,9 +52,15 @@
 //! | `records` | a record | `room`, `seq`, `record`: its bytes as they go over the wire; `checksum` |
 //! | `rules` | the rules of a room that somebody ruled, with or without records | `room`: its name; `rules`: MessagePack, `[is locked, [banned client, …], [banned subject, …], kicks, [client of each of the last kicks, …]]`; `checksum` |
 //! | `clients` | an author's latest batch in a room | `room`, `client`, `first_n`, `last_n`, `last_seq`; `checksum` |
+//! | `waste` | a room that is gone, with rows in the two tables above that are to be cleared away | `room` |
 //!
-//! An older file, without the journal (version 1) or the rules (version 2), gets them when it is opened; the server
-//! before it does not open it then. The newest second of what was drawn may stand in the journal only, also in a copy.
+//! A room is deleted with its row in `rooms`. What else it left is cleared away in small steps between appends, and its
+//! pages are used again. The file does not get smaller by itself: `sqlite3 inkrelay.sqlite3 VACUUM`, with the server
+//! stopped, gives the space back. Under [`SyncPolicy::Interval`] a room that was deleted in the last second before the
+//! machine went down may be there again, with a new epoch.
+//!
+//! A file of version 1 (without the journal) or 2 (without the rules and `waste`) gets what it lacks when it is opened; an
+//! older server does not open it then. The newest second of what was drawn may stand in the journal only, also in a copy.
 //!
 //! Records are clustered by room and number, so a log is read in one sweep. (Rows of several records saved 5 % of
 //! the writer's CPU, and were a puzzle to read.)
@@ -67,6 +73,9 @@ mod journal;
 mod known;
 mod log;
 mod reader;
+mod readonly;
+mod restore;
+mod rooms;
 mod rules;
 mod schema;
 mod unfolded;
@@ -84,15 +93,19 @@ use inkrelay_protocol::{ClientId, RoomId, Seq};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use super::{Appended, Batch, Chunk, Head, ReadLimit, Rules, Store, StoreError};
+use super::{Appended, Batch, Chunk, Head, ReadLimit, Restore, RoomSummary, Rules, Store, StoreError};
 pub use file::OpenError;
 use reader::Readers;
+pub use readonly::EmbeddedReader;
+use restore::Restoring;
 use rules::SetRules;
 use unfolded::Unfolded;
-use writer::{Append, Command, Poison, Writer};
+use writer::{Append, Change, Command, Poison, Writer};
 
 /// Appends that may wait for the writer. Further ones wait for a place.
 const QUEUE_APPENDS: usize = 4096;
+/// Rooms that one listing tells at most.
+const LISTED_ROOMS: usize = 4096;
 /// How long an answer may take before it is *unknown*. A server has 5 s to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long closing may take before the rest is left to the next start.
@@ -161,17 +174,22 @@ impl EmbeddedStore {
         })
     }
 
-    /// Hands a command to the writer and waits for its answer.
-    async fn ask<T>(
-        &self,
-        command: Command,
-        answer: oneshot::Receiver<Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        // Neither fails while the writer's thread is there.
-        let gone = || StoreError::Unavailable("the store is closed, or its writer has failed".to_owned());
-        self.commands.send(command).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+    async fn delete_if(&self, room: &RoomId, idle_before: Option<u64>) -> Result<bool, StoreError> {
+        let delete = |reply| Command::Change(Change::Delete { room: room.clone(), idle_before, reply });
+        in_time(ask(&self.commands, delete)).await
     }
+}
+
+/// Hands a command to the writer and waits for its answer.
+async fn ask<T>(
+    commands: &Sender<Command>,
+    command: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Command,
+) -> Result<T, StoreError> {
+    // Neither fails while the writer's thread is there.
+    let gone = || StoreError::Unavailable("the store is closed, or its writer has failed".to_owned());
+    let (reply, answer) = oneshot::channel();
+    commands.send(command(reply)).map_err(|_| gone())?;
+    answer.await.map_err(|_| gone())?
 }
 
 /// An answer in time, or that there was none.
@@ -197,9 +215,9 @@ impl Store for EmbeddedStore {
         in_time(async {
             let place = self.places.clone().acquire_owned().await;
             let place = place.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?;
-            let (reply, answer) = oneshot::channel();
-            let append = Append { room: room.clone(), batches: batches.to_vec(), reply, _place: place };
-            self.ask(Command::Append(append), answer).await
+            let (room, batches) = (room.clone(), batches.to_vec());
+            let append = |reply| Command::Append(Append { room, batches, reply, _place: place });
+            ask(&self.commands, append).await
         })
         .await
     }
@@ -242,15 +260,36 @@ impl Store for EmbeddedStore {
         in_time(self.readers.run(move |connection| log::last_n(connection, &room, author))).await
     }
 
+    async fn rooms(&self, after: Option<&RoomId>, limit: usize) -> Result<Vec<RoomSummary>, StoreError> {
+        let (newest, after) = (self.unfolded.rooms(), after.cloned());
+        let limit = limit.clamp(1, LISTED_ROOMS);
+        let list = move |connection: &_| rooms::list(connection, &newest, after.as_ref(), limit);
+        in_time(self.readers.run(list)).await
+    }
+
+    async fn delete(&self, room: &RoomId) -> Result<bool, StoreError> {
+        self.delete_if(room, None).await
+    }
+
+    async fn delete_idle(&self, room: &RoomId, before: u64) -> Result<bool, StoreError> {
+        self.delete_if(room, Some(before)).await
+    }
+
+    async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {
+        Ok(Box::new(Restoring::begin(self.commands.clone(), room.clone()).await?))
+    }
+
     async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
         let room = room.clone();
         in_time(self.readers.run(move |connection| rules::rules(connection, &room))).await
     }
 
     async fn set_rules(&self, room: &RoomId, expected: &Rules, rules: &Rules) -> Result<bool, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let (room, expected, rules) = (room.clone(), expected.clone(), rules.clone());
-        in_time(self.ask(Command::SetRules(SetRules { room, expected, rules, reply }), answer)).await
+        let set = |reply| {
+            let (room, expected, rules) = (room.clone(), expected.clone(), rules.clone());
+            Command::SetRules(SetRules { room, expected, rules, reply })
+        };
+        in_time(ask(&self.commands, set)).await
     }
 
     async fn secret(&self) -> Result<[u8; 32], StoreError> {
@@ -258,8 +297,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let (reply, answer) = oneshot::channel();
-        in_time(self.ask(Command::Check(reply), answer)).await
+        in_time(ask(&self.commands, Command::Check)).await
     }
 
     async fn close(&self) {

@@ -1,22 +1,23 @@
 //! The store in memory: for tests and throw-away boards. Nothing survives the process.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, Epoch, Position, RoomId, Seq};
 
 use super::{
-    Appended, Batch, Chunk, Head, LatestBatch, Plan, ReadLimit, Rules, Store, StoreError, Stored,
-    identity_of, place, plan,
+    Appended, Batch, Chunk, Head, LatestBatch, Plan, ReadLimit, Restore, RoomSummary, Rules, Store,
+    StoreError, Stored, identity_of, is_idle, nothing_to_restore, place, plan,
 };
 use crate::lock::lock;
 use crate::random;
 
 /// Logs in a map. See the module's documentation.
 pub struct MemoryStore {
-    rooms: Mutex<HashMap<RoomId, Log>>,
+    rooms: Arc<Mutex<BTreeMap<RoomId, Log>>>,
     /// Of the rooms that somebody ruled.
     rules: Mutex<HashMap<RoomId, Rules>>,
     secret: [u8; 32],
@@ -64,14 +65,14 @@ impl Log {
 impl MemoryStore {
     /// An empty store with a secret of its own.
     pub fn new() -> Self {
-        Self { rooms: Mutex::default(), rules: Mutex::default(), secret: random::bytes() }
+        Self { rooms: Arc::default(), rules: Mutex::default(), secret: random::bytes() }
     }
 
     fn with_log<T>(&self, room: &RoomId, empty: T, read: impl FnOnce(&Log) -> T) -> T {
         self.lock().get(room).map_or(empty, read)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RoomId, Log>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<RoomId, Log>> {
         lock(&self.rooms)
     }
 }
@@ -134,6 +135,37 @@ impl Store for MemoryStore {
         Ok(self.with_log(room, 0, |log| log.authors.get(&author).map_or(0, |latest| latest.last_n)))
     }
 
+    async fn rooms(&self, after: Option<&RoomId>, limit: usize) -> Result<Vec<RoomSummary>, StoreError> {
+        let rooms = self.lock();
+        let after = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.clone()));
+        let rooms = rooms.range((after, Bound::Unbounded));
+        let summary = |(room, log): (&RoomId, &Log)| RoomSummary::new(room.clone(), &log.head());
+        Ok(rooms.filter_map(summary).take(limit.max(1)).collect())
+    }
+
+    async fn delete(&self, room: &RoomId) -> Result<bool, StoreError> {
+        let had_rules = lock(&self.rules).remove(room).is_some();
+        // Dropped outside of the lock: it may be many records.
+        let deleted = self.lock().remove(room);
+        Ok(deleted.is_some() || had_rules)
+    }
+
+    async fn delete_idle(&self, room: &RoomId, before: u64) -> Result<bool, StoreError> {
+        let deleted = {
+            let mut rooms = self.lock();
+            let idle = rooms.get(room).is_some_and(|log| is_idle(log.head().position.identity, before));
+            if idle { rooms.remove(room) } else { None }
+        };
+        if deleted.is_some() {
+            lock(&self.rules).remove(room);
+        }
+        Ok(deleted.is_some())
+    }
+
+    async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {
+        Ok(Box::new(Restoring { rooms: Arc::clone(&self.rooms), room: room.clone(), log: Log::new() }))
+    }
+
     async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
         Ok(lock(&self.rules).get(room).cloned().unwrap_or_default())
     }
@@ -157,5 +189,38 @@ impl Store for MemoryStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+struct Restoring {
+    rooms: Arc<Mutex<BTreeMap<RoomId, Log>>>,
+    room: RoomId,
+    log: Log,
+}
+
+#[async_trait]
+impl Restore for Restoring {
+    async fn records(&mut self, records: Vec<Bytes>) -> Result<(), StoreError> {
+        self.log.bytes += records.iter().map(|record| record.len() as u64).sum::<u64>();
+        self.log.records.extend(records.iter().map(|record| Bytes::copy_from_slice(record)));
+        Ok(())
+    }
+
+    async fn authors(&mut self, authors: Vec<(ClientId, LatestBatch)>) -> Result<(), StoreError> {
+        self.log.authors.extend(authors);
+        Ok(())
+    }
+
+    async fn finish(self: Box<Self>, replace: bool) -> Result<bool, StoreError> {
+        let Self { rooms, room, log } = *self;
+        if log.records.is_empty() {
+            return Err(nothing_to_restore());
+        }
+        let mut rooms = lock(&rooms);
+        if rooms.contains_key(&room) && !replace {
+            return Ok(false);
+        }
+        rooms.insert(room, log);
+        Ok(true)
     }
 }

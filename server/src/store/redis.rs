@@ -6,6 +6,7 @@
 //! | `inkrelay:{ROOM}:meta` | hash | `replid`, `epoch`, and what must fit the other keys: `records`, `bytes`, `clients` |
 //! | `inkrelay:{ROOM}:clients` | hash | client → first n, last n and last seq of its latest batch |
 //! | `inkrelay:{ROOM}:rules` | string | what moderators laid down, if they did: MessagePack, as in `store/rules.rs` |
+//! | `inkrelay:{ROOM}:restored:…` | list, hash | a log that is being restored, for an hour after the last part of it |
 //! | `inkrelay:secret` | string | the key under which tickets are signed |
 //!
 //! and the channels `inkrelay:{ROOM}`, see `message.rs`, and `inkrelay`, on which nothing is said. Channels do not
@@ -19,13 +20,16 @@
 //! else.
 //!
 //! Needs Redis 7 or later, and a user who may run scripts and, in them, `INFO`. What this user may not do beyond
-//! that, `PUBLISH` and `PUBSUB`, costs speed, and `CONFIG GET` a sentence at the start.
+//! that, `PUBLISH` and `PUBSUB`, costs speed, and `CONFIG GET` a sentence at the start. Listing rooms needs `SCAN`,
+//! deleting them `UNLINK`, and deleting those that nobody has drawn in for long `PUBSUB`.
 
 mod backoff;
 mod call;
 mod element;
 mod link;
 mod message;
+mod restore;
+mod rooms;
 mod rules;
 mod secret;
 mod subscriber;
@@ -44,17 +48,23 @@ use tokio::task::AbortHandle;
 
 use self::call::{Call, Script};
 use self::link::{Link, Repeat};
+use self::restore::Restoring;
+use self::rooms::Listing;
 use self::subscriber::Subscriber;
 use self::teller::Teller;
 use super::{
-    Appended, Batch, Chunk, Gap, Head, ReadLimit, Rules, Store, StoreError, StoreListener, Stored,
-    identity_of,
+    Appended, Batch, Chunk, Gap, Head, ReadLimit, Restore, RoomSummary, Rules, Store, StoreError,
+    StoreListener, Stored, identity_of,
 };
 use crate::random;
 
 const APPEND: &str = concat!(include_str!("redis/open.lua"), include_str!("redis/append.lua"));
 const READ: &str = concat!(include_str!("redis/open.lua"), include_str!("redis/read.lua"));
 const LAST_N: &str = concat!(include_str!("redis/open.lua"), include_str!("redis/last_n.lua"));
+const DELETE: &str = concat!(include_str!("redis/open.lua"), include_str!("redis/delete.lua"));
+const RESTORE_PUT: &str = concat!(include_str!("redis/open.lua"), include_str!("redis/restore_put.lua"));
+const RESTORE_FINISH: &str =
+    concat!(include_str!("redis/open.lua"), include_str!("redis/restore_finish.lua"));
 
 const PING: Call<'_> = Call::Command { name: "PING", args: &[] };
 /// Bytes of new records that go along with the hint that there are some.
@@ -115,7 +125,8 @@ pub struct RedisStore {
     teller: Teller,
     node: String,
     description: String,
-    scripts: Scripts,
+    scripts: Arc<Scripts>,
+    listing: Listing,
     tasks: [AbortHandle; 3],
     secret: Arc<OnceLock<[u8; 32]>>,
 }
@@ -124,6 +135,9 @@ struct Scripts {
     append: Script,
     read: Script,
     last_n: Script,
+    delete: Script,
+    restore_put: Script,
+    restore_finish: Script,
     set_rules: Script,
 }
 
@@ -166,13 +180,17 @@ impl RedisStore {
             tokio::spawn(tell).abort_handle(),
             tokio::spawn(guard).abort_handle(),
         ];
-        let scripts = Scripts {
+        let scripts = Arc::new(Scripts {
             append: Script::new(APPEND),
             read: Script::new(READ),
             last_n: Script::new(LAST_N),
             set_rules: Script::new(rules::SET),
-        };
-        let store = Self { link, subscriber, teller, node, description, scripts, tasks, secret };
+            delete: Script::new(DELETE),
+            restore_put: Script::new(RESTORE_PUT),
+            restore_finish: Script::new(RESTORE_FINISH),
+        });
+        let listing = Listing::default();
+        let store = Self { link, subscriber, teller, node, description, scripts, listing, tasks, secret };
         let subscribed = tokio::time::timeout(config.answer_within, store.subscriber.subscribed()).await;
         subscribed.map_err(|_| unusable("a subscription was not confirmed".to_owned()))?;
         Ok(store)
@@ -269,6 +287,23 @@ impl Store for RedisStore {
         let call = Call::Run { script: &self.scripts.last_n, keys: &keys, args };
         let reply = self.link.run(&call, Repeat::Safe).await?;
         integer(&reply).ok_or_else(unexpected)
+    }
+
+    async fn rooms(&self, after: Option<&RoomId>, limit: usize) -> Result<Vec<RoomSummary>, StoreError> {
+        self.list(after, limit).await
+    }
+
+    async fn delete(&self, room: &RoomId) -> Result<bool, StoreError> {
+        self.delete_if(room, None).await
+    }
+
+    async fn delete_idle(&self, room: &RoomId, before: u64) -> Result<bool, StoreError> {
+        self.delete_if(room, Some(before)).await
+    }
+
+    async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {
+        let (link, scripts) = (Arc::clone(&self.link), Arc::clone(&self.scripts));
+        Ok(Box::new(Restoring::new(link, scripts, self.node.clone(), room)))
     }
 
     async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {

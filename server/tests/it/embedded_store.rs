@@ -6,6 +6,7 @@ mod damage;
 mod journal;
 mod open;
 mod roles;
+mod rooms;
 mod rules;
 
 use std::path::{Path, PathBuf};

@@ -12,6 +12,7 @@
 //! - `presence`: who is here, and pointers
 //! - `moderation`: what moderators do, on every store and across servers
 //! - `drain`: a server that is told to stop
+//! - `room_life`: rooms that are deleted, because somebody wants it or nobody has drawn in them for long
 //! - `websocket`: sessions over the WebSocket as clients see them
 //! - `two_servers`: one room through two servers on one Redis
 //! - `tls`: everything over TLS, its files, and those who do not shake hands
@@ -19,6 +20,7 @@
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
 //! - `configuration`: flags, environment and file, their checks, and the reload at SIGHUP
+//! - `export`: rooms that go through a file, from store to store
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
 //! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
 //! - `deploy`: what stands in `deploy/`, against the relay that it is for
@@ -41,6 +43,7 @@ mod demonstration;
 mod deploy;
 mod drain;
 mod embedded_store;
+mod export;
 mod field_reports;
 mod http;
 mod limits;
@@ -49,6 +52,7 @@ mod operators;
 mod presence;
 mod producer;
 mod redis_store;
+mod room_life;
 mod rust_client;
 mod security;
 mod sessions;

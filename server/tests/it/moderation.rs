@@ -3,6 +3,7 @@
 mod erasing;
 mod keeping_out;
 mod locking;
+mod subjects;
 
 use std::sync::Arc;
 

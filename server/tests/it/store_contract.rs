@@ -7,6 +7,7 @@
 //! Longer than most files, because the rules are one list, to be read from top to bottom.
 
 mod model;
+mod rooms;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,9 @@ use inkrelay_server::store::{
     Appended, Batch, Chunk, Gap, Head, MemoryStore, ReadLimit, Rules, Store, Stored,
 };
 
-use model::{Dice, Model};
+pub use model::Dice;
+use model::Model;
+pub use rooms::*;
 
 /// Makes each rule a test of its own, named after it.
 macro_rules! store_contract_tests {
@@ -51,6 +54,14 @@ macro_rules! store_contract_tests {
             heads_come_in_the_order_asked
             bytes_are_the_sum_of_the_records
             rooms_are_independent
+            rooms_are_listed_page_by_page_in_the_order_of_their_names
+            a_deleted_room_is_as_one_that_nobody_drew_in
+            rules_go_with_their_room
+            after_a_deletion_a_retry_is_a_gap
+            a_deletion_is_one_step_against_appends
+            only_what_is_idle_is_deleted_for_it
+            a_log_is_restored_in_one_step
+            a_restored_log_goes_on
             rules_are_kept_apart_from_the_log
             rules_are_set_only_where_they_are_as_expected
             of_many_who_change_rules_at_once_nobody_is_lost
@@ -655,7 +666,7 @@ pub async fn rooms_are_independent(store: Arc<dyn Store>) {
     }
 }
 
-/// Rules 8 and 9.
+/// Rules 8 and 12.
 pub async fn rules_are_kept_apart_from_the_log(store: Arc<dyn Store>) {
     let (ruled, drawn) = (room(), room());
     for _ in 0..2 {
@@ -676,7 +687,7 @@ pub async fn rules_are_kept_apart_from_the_log(store: Arc<dyn Store>) {
     assert_eq!((after.epoch, after.seq), (epoch, seq(2)), "rules are no part of the log");
 }
 
-/// Rule 9.
+/// Rule 12.
 pub async fn rules_are_set_only_where_they_are_as_expected(store: Arc<dyn Store>) {
     let room = room();
     let set = async |expected: &Rules, rules: &Rules| store.set_rules(&room, expected, rules).await.unwrap();
@@ -697,7 +708,7 @@ pub async fn rules_are_set_only_where_they_are_as_expected(store: Arc<dyn Store>
     assert!(!set(&largest, &locked).await);
 }
 
-/// Rule 9: each tries until its ban is among the rules, as rooms do.
+/// Rule 12: each tries until its ban is among the rules, as rooms do.
 pub async fn of_many_who_change_rules_at_once_nobody_is_lost(store: Arc<dyn Store>) {
     const WHO: u64 = 8;
     let room = room();

@@ -253,4 +253,19 @@ describe("what an operator does is asked first", () => {
       people.every((one) => one.isLive && one.picture.length === 1),
     );
   });
+
+  test("delete takes the room away for good, for those who are in it too", async () => {
+    const { relay, url } = await relayWithOperators();
+    const ada = await artist(relay, "studio", "Ada");
+    ada.stroke(spiral(0));
+    await ada.saved();
+    const page = await openPage(url);
+    await openRoom(page, "studio");
+    await shown(page, "1 strokes");
+    await press(page, "Delete room");
+    await shown(page, "This cannot be undone.");
+    await page.tab.locator(".question").getByRole("button", { name: "Delete room", exact: true }).click();
+    await shown(page, "The room is deleted.");
+    await until("Ada's board is empty", () => ada.picture.length === 0);
+  });
 });

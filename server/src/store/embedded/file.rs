@@ -14,7 +14,7 @@ use super::fold::{Journal, fold, replay};
 use super::log::{self, Fault};
 use super::schema::{self, SCHEMA_VERSION};
 use super::unfolded::Rooms;
-use super::{SyncPolicy, rules, wal};
+use super::{SyncPolicy, rooms, rules, wal};
 use crate::random;
 use inkrelay_protocol::Epoch;
 
@@ -96,8 +96,10 @@ pub(super) struct Opened {
     /// Released by the operating system when it is dropped, or when the process ends in whatever way.
     pub lock: File,
     pub secret: [u8; 32],
-    /// The largest number that a room has.
+    /// The largest number that a room has, or has had while its rows are not cleared away.
     pub last_room_id: i64,
+    /// Numbers of rooms whose rows are to be cleared away.
+    pub waste: Vec<i64>,
     /// What the last run left in the journal.
     pub journal: Journal,
     pub unfolded: Rooms,
@@ -107,7 +109,7 @@ pub(super) struct Opened {
 pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenError> {
     let file = folder.join(DATABASE);
     let lock = lock(folder)?;
-    let open = || -> Result<_, Fault> {
+    let open = |lock: File| -> Result<_, Fault> {
         // Asked before SQLite takes what it can and drops the rest.
         let wal_is_damaged = wal::is_damaged(&folder.join(WAL))?;
         // Made here, not by SQLite, for its mode: what is drawn is not for every user of the machine.
@@ -125,7 +127,8 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
         log::check_structure(&transaction)?;
         log::check_clients(&transaction)?;
         rules::check_rules(&transaction)?;
-        let mut last_room_id = log::check_rooms(&transaction)?;
+        let waste = rooms::waste(&transaction)?;
+        let mut last_room_id = log::check_rooms(&transaction)?.max(waste.last().copied().unwrap_or(0));
         let (mut journal, mut unfolded) = replay(&transaction, &mut last_room_id)?;
         if !is_vouched(&transaction, wal_is_damaged)? {
             // Before the epochs change: rooms may have begun in the journal.
@@ -140,13 +143,22 @@ pub(super) fn open(folder: &Path, policy: SyncPolicy) -> Result<Opened, OpenErro
         settle(&connection)?;
         let secret = schema::secret(&connection)?;
         connection.pragma_update(None, "synchronous", policy.pragma())?;
-        Ok((connection, secret, last_room_id, journal, unfolded))
+        Ok(Opened { connection, lock, secret, last_room_id, waste, journal, unfolded })
     };
-    match open() {
-        Ok((connection, secret, last_room_id, journal, unfolded)) => {
-            Ok(Opened { connection, lock, secret, last_room_id, journal, unfolded })
-        }
-        Err(fault) => Err(explain(folder, file, fault)),
+    open(lock).map_err(|fault| explain(folder, file, fault))
+}
+
+/// Whether the write-ahead log is damaged, as far as can be told: while a server writes to it, only that server knows.
+pub(super) fn is_lost_in_part(folder: &Path) -> io::Result<bool> {
+    let lock = match File::open(folder.join(LOCK)) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return wal::is_damaged(&folder.join(WAL)),
+        Err(error) => return Err(error),
+    };
+    match lock.try_lock() {
+        Ok(()) => wal::is_damaged(&folder.join(WAL)),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -248,7 +260,7 @@ fn settle(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-fn explain(folder: &Path, file: PathBuf, fault: Fault) -> OpenError {
+pub(super) fn explain(folder: &Path, file: PathBuf, fault: Fault) -> OpenError {
     let folder = folder.to_owned();
     match fault {
         Fault::Foreign => OpenError::Foreign { file },

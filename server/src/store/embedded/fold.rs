@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use inkrelay_protocol::{Epoch, Position};
+use inkrelay_protocol::{ClientId, Epoch, Position};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::journal::{self, New, Section};
@@ -27,16 +27,10 @@ pub(super) struct Journal {
 /// Writes all of these rooms' records into the tables, and empties the journal. `last` is the number of its last
 /// entry. In a transaction of the caller's.
 pub(super) fn fold(connection: &Connection, rooms: &Rooms, last: i64) -> Result<(), rusqlite::Error> {
-    let mut write_record = connection
-        .prepare_cached("INSERT INTO records (room, seq, record, checksum) VALUES (?1, ?2, ?3, ?4)")?;
     let mut write_room = connection.prepare_cached(
         "INSERT INTO rooms (name, id, epoch, head, bytes, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (name) DO UPDATE
          SET head = excluded.head, bytes = excluded.bytes, checksum = excluded.checksum",
-    )?;
-    let mut write_client = connection.prepare_cached(
-        "INSERT OR REPLACE INTO clients (room, client, first_n, last_n, last_seq, checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     // First, so that the tables grow into the pages that the journal leaves.
     connection.prepare_cached("DELETE FROM journal")?.execute([])?;
@@ -45,22 +39,49 @@ pub(super) fn fold(connection: &Connection, rooms: &Rooms, last: i64) -> Result<
     // In the tables' order, which touches each page once.
     rooms.sort_unstable_by_key(|(_, room)| room.id);
     for (name, room) in rooms {
-        let UnfoldedRoom { id, head, records, authors } = &**room;
+        let UnfoldedRoom { id, head, records, authors, .. } = &**room;
         let first = room.base().next().get().cast_signed();
-        for (seq, record) in (first..).zip(records) {
-            write_record.execute((id, seq, &record[..], checksum(&[*id, seq], record)))?;
-        }
+        write_records(connection, *id, first, records)?;
         let (position, bytes) = (head.position, head.bytes.cast_signed());
         let (epoch, last) = (position.epoch.get().cast_signed(), position.seq.get().cast_signed());
         let sum = room_checksum(name.as_str(), *id, last, bytes);
         write_room.execute((name.as_str(), id, epoch, last, bytes, sum))?;
-        for (author, latest) in authors {
-            let client = author.get().cast_signed();
-            let LatestBatch { first_n, last_n, last_seq } = *latest;
-            let [first_n, last_n, last_seq] = [first_n, last_n, last_seq.get()].map(u64::cast_signed);
-            let sum = client_checksum(*id, client, [first_n, last_n, last_seq]);
-            write_client.execute((id, client, first_n, last_n, last_seq, sum))?;
-        }
+        write_clients(connection, *id, authors)?;
+    }
+    Ok(())
+}
+
+/// Writes records of a room from that number on.
+pub(super) fn write_records(
+    connection: &Connection,
+    room: i64,
+    first: i64,
+    records: &[Bytes],
+) -> Result<(), rusqlite::Error> {
+    let mut write = connection
+        .prepare_cached("INSERT INTO records (room, seq, record, checksum) VALUES (?1, ?2, ?3, ?4)")?;
+    for (seq, record) in (first..).zip(records) {
+        write.execute((room, seq, &record[..], checksum(&[room, seq], record)))?;
+    }
+    Ok(())
+}
+
+/// Writes authors' latest batches in a room.
+pub(super) fn write_clients<'a>(
+    connection: &Connection,
+    room: i64,
+    authors: impl IntoIterator<Item = (&'a ClientId, &'a LatestBatch)>,
+) -> Result<(), rusqlite::Error> {
+    let mut write = connection.prepare_cached(
+        "INSERT OR REPLACE INTO clients (room, client, first_n, last_n, last_seq, checksum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    for (author, latest) in authors {
+        let client = author.get().cast_signed();
+        let LatestBatch { first_n, last_n, last_seq } = *latest;
+        let [first_n, last_n, last_seq] = [first_n, last_n, last_seq.get()].map(u64::cast_signed);
+        let sum = client_checksum(room, client, [first_n, last_n, last_seq]);
+        write.execute((room, client, first_n, last_n, last_seq, sum))?;
     }
     Ok(())
 }

@@ -48,6 +48,19 @@ impl Known {
         self.entries = 0;
     }
 
+    /// Of a room that is deleted or replaced.
+    pub fn forget_room(&mut self, name: &RoomId) {
+        if let Some(room) = self.rooms.remove(name) {
+            self.entries -= 1 + room.authors.len();
+        }
+    }
+
+    /// A number for a room's rows, which no other room has.
+    pub fn new_room_id(&mut self) -> i64 {
+        self.last_room_id += 1;
+        self.last_room_id
+    }
+
     /// To be called between commits.
     pub fn forget_when_many(&mut self) {
         if self.entries > REMEMBERED {
@@ -69,9 +82,8 @@ impl Known {
                 None => log::room(connection, name)?.map(|row| (row.id, row.head)),
             };
             let (id, head) = found.unwrap_or_else(|| {
-                self.last_room_id += 1;
                 let epoch = Epoch::from_random(random::u64());
-                (self.last_room_id, Head { position: Position::start(epoch), bytes: 0 })
+                (self.new_room_id(), Head { position: Position::start(epoch), bytes: 0 })
             });
             self.rooms.insert(name.clone(), Room { id, head, authors: HashMap::new() });
             self.entries += 1;

@@ -205,9 +205,23 @@ pub(super) fn read(
     newest: Option<&UnfoldedRoom>,
 ) -> Result<Chunk, Fault> {
     // One transaction, so that head and records are of one moment.
-    let transaction = connection.unchecked_transaction()?;
+    read_in(&*connection.unchecked_transaction()?, name, from, limit, newest)
+}
+
+/// The same in a transaction of the caller's.
+pub(super) fn read_in(
+    connection: &Connection,
+    name: &RoomId,
+    from: Seq,
+    limit: ReadLimit,
+    newest: Option<&UnfoldedRoom>,
+) -> Result<Chunk, Fault> {
     let damaged = |what| Fault::Damaged(format!("room {name}: {what}"));
-    let (id, head, end) = match (room(&transaction, name)?, newest) {
+    let row = room(connection, name)?;
+    // Deleted since then: what the tables have now is all there is, if only the beginning of another log.
+    let is_gone = |newest: &&UnfoldedRoom| newest.leaves() && row.is_none_or(|row| row.id != newest.id);
+    let newest = newest.filter(|newest| !is_gone(newest));
+    let (id, head, end) = match (row, newest) {
         (None, None) => return Ok(Chunk { head: Head::EMPTY, records: Vec::new() }),
         (None, Some(_)) => return Err(damaged("its row is missing".to_owned())),
         (Some(row), None) => (row.id, row.head, row.head.position.seq),
@@ -219,7 +233,7 @@ pub(super) fn read(
     };
     let mut next = from.max(Seq::START.next());
     let mut stretch = Stretch::new(limit);
-    let mut statement = transaction.prepare_cached(
+    let mut statement = connection.prepare_cached(
         "SELECT seq, record, checksum FROM records WHERE room = ?1 AND seq >= ?2 ORDER BY seq",
     )?;
     let mut rows = statement.query((id, next.get().cast_signed()))?;

@@ -36,6 +36,12 @@ pub(super) fn rules(connection: &Connection, room: &RoomId) -> Result<Rules, Fau
     }
 }
 
+/// Takes away the rules of a room that is deleted. Returns whether it had any.
+pub(super) fn remove(connection: &Connection, room: &RoomId) -> Result<bool, rusqlite::Error> {
+    let mut remove = connection.prepare_cached("DELETE FROM rules WHERE room = ?1")?;
+    Ok(remove.execute([room.as_str()])? > 0)
+}
+
 /// Looks at every row, and at their order: a ban that vanished would be missed by nobody.
 pub(super) fn check_rules(connection: &Connection) -> Result<(), Fault> {
     let mut statement = connection.prepare("SELECT room, rules, checksum FROM rules ORDER BY room")?;

@@ -50,13 +50,16 @@ const SCHEMA_2: &str = "
     ) STRICT;
     INSERT INTO meta (key, value) VALUES ('folded', 0);";
 
-/// What version 3 added: the rules of rooms.
+/// What version 3 added: the rules of rooms, and rooms whose rows of records and clients nobody needs any more.
 const SCHEMA_3: &str = "
     CREATE TABLE rules (
         room TEXT PRIMARY KEY,
         rules BLOB NOT NULL,
         checksum INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;";
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE waste (
+        room INTEGER PRIMARY KEY
+    ) STRICT;";
 
 /// Before anything is written: a file that is not ours stays as it is.
 pub(super) fn check_owner(connection: &Connection) -> Result<(), Fault> {

@@ -3,6 +3,7 @@
 //! A read looks here first and then in the tables. What is folded in between is then found twice, never missed.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -54,12 +55,24 @@ pub(super) struct UnfoldedRoom {
     pub records: Vec<Bytes>,
     /// Authors of these records, but for the anonymous one.
     pub authors: HashMap<ClientId, LatestBatch>,
+    /// Whether the room is being deleted, or is. Shared by all copies, which readers may hold for longer.
+    leaves: Arc<AtomicBool>,
 }
 
 impl UnfoldedRoom {
     /// A room of which all is in the tables up to `head`, or of which nothing is yet.
     pub fn new(id: i64, head: Head) -> Self {
-        Self { id, head, records: Vec::new(), authors: HashMap::new() }
+        Self { id, head, records: Vec::new(), authors: HashMap::new(), leaves: Arc::default() }
+    }
+
+    /// Says that the room is about to leave the tables, or that it stays after all.
+    pub fn set_leaves(&self, leaves: bool) {
+        self.leaves.store(leaves, Ordering::Release);
+    }
+
+    /// Whether the tables may lack the room, or have another of that name, because it was deleted.
+    pub fn leaves(&self) -> bool {
+        self.leaves.load(Ordering::Acquire)
     }
 
     /// Adds the new records of a batch.

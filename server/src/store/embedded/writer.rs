@@ -8,6 +8,8 @@ mod disk;
 #[cfg(test)]
 mod full;
 mod gather;
+mod rooms;
+mod waste;
 
 use std::fs::File;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
@@ -20,6 +22,8 @@ use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use self::gather::Gather;
+pub(super) use self::rooms::Change;
+use self::waste::Waste;
 use super::SyncPolicy;
 use super::file::Opened;
 use super::fold::{Journal, fold};
@@ -27,7 +31,7 @@ use super::journal::{self, stored};
 use super::known::{Known, Planned};
 use super::log::{Fault, checksum};
 use super::rules::SetRules;
-use super::unfolded::{Unfolded, UnfoldedRoom};
+use super::unfolded::{Rooms, Unfolded, UnfoldedRoom};
 use crate::store::{Appended, Batch, StoreError};
 
 /// Appends that go into one commit at most.
@@ -58,6 +62,8 @@ const PAGES_PER_ROOM: usize = 3;
 /// What the writer is asked.
 pub(super) enum Command {
     Append(Append),
+    /// Of a room as a whole.
+    Change(Change),
     SetRules(SetRules),
     /// Answered in turn, so that an answer says that the thread is alive and the disk not stuck.
     Check(oneshot::Sender<Result<(), StoreError>>),
@@ -89,6 +95,7 @@ pub(super) struct Writer {
     /// The bytes of the entry that is being written; kept for their allocation.
     entry: Vec<u8>,
     gather: Gather,
+    waste: Waste,
     /// Bytes that the write-ahead log has grown by since the last checkpoint, estimated.
     wal_bytes: usize,
     /// When the first commit was made that is not synced; only under [`SyncPolicy::Interval`].
@@ -100,7 +107,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub fn new(opened: Opened, unfolded: Arc<Unfolded>, policy: SyncPolicy, poison: Poison) -> Self {
-        let Opened { connection, lock, last_room_id, journal, .. } = opened;
+        let Opened { connection, lock, last_room_id, waste, journal, .. } = opened;
         Self {
             connection,
             policy,
@@ -111,6 +118,7 @@ impl Writer {
             fold_failed: None,
             entry: Vec::new(),
             gather: Gather::default(),
+            waste: Waste::new(waste),
             wal_bytes: 0,
             unsynced_since: None,
             poison,
@@ -121,11 +129,14 @@ impl Writer {
     /// Works until it is told to close, or nobody is left to tell it.
     pub fn run(mut self, commands: &Receiver<Command>) {
         // What the last run left.
-        self.fold_when_due();
+        if self.fold_is_due() {
+            let _ = self.fold();
+        }
         let mut open = true;
         while open {
             let mut group = Vec::new();
             let mut bytes = 0;
+            let mut change = None;
             let mut next = self.wait(commands);
             loop {
                 match next {
@@ -137,6 +148,11 @@ impl Writer {
                             .map(|r| r.len())
                             .sum::<usize>();
                         group.push(append);
+                    }
+                    // After what was asked before it.
+                    Ok(Command::Change(asked)) => {
+                        change = Some(asked);
+                        break;
                     }
                     Ok(Command::SetRules(asked)) => self.set_rules(asked),
                     Ok(Command::Check(reply)) => {
@@ -158,11 +174,17 @@ impl Writer {
                 next = commands.try_recv();
             }
             self.commit(group);
-            // Not both in one turn: appends wait meanwhile.
+            if let Some(change) = change {
+                self.change(change);
+            }
+            // One of them in one turn: appends wait meanwhile.
             if self.checkpoint_is_due() {
                 self.checkpoint();
+            } else if self.fold_is_due() {
+                // An error was logged. What it left in the journal is as durable there.
+                let _ = self.fold();
             } else {
-                self.fold_when_due();
+                self.clear_waste_when_due();
             }
             self.sync_when_due();
         }
@@ -181,7 +203,8 @@ impl Writer {
         let fold = self.fold_at.filter(|_| self.poison.get().is_none());
         let fold = fold.map(|at| self.fold_failed.as_ref().map_or(at, |(again, _)| at.max(*again)));
         let sync = self.unsynced_since.map(|since| since + SyncPolicy::INTERVAL);
-        let Some(due) = [fold, sync].into_iter().flatten().min() else {
+        let waste = self.waste.due().filter(|_| self.poison.get().is_none());
+        let Some(due) = [fold, sync, waste].into_iter().flatten().min() else {
             return commands.recv().map_err(|_| TryRecvError::Disconnected);
         };
         let left = due.saturating_duration_since(Instant::now());
@@ -267,28 +290,27 @@ impl Writer {
         self.journal.last = number;
         self.journal.bytes += self.entry.len();
         self.wal_bytes += self.entry.len() + PAGES_PER_COMMIT * PAGE_BYTES;
-        let now = Instant::now();
-        self.fold_at.get_or_insert(now + FOLD_AFTER);
-        self.is_to_be_synced(now);
+        self.fold_at.get_or_insert(Instant::now() + FOLD_AFTER);
+        self.count_unsynced();
         Ok(())
-    }
-
-    /// A commit was made, which may have to be synced later.
-    fn is_to_be_synced(&mut self, now: Instant) {
-        if self.policy == SyncPolicy::Interval {
-            self.unsynced_since.get_or_insert(now);
-        }
     }
 
     /// A small commit was made that is no entry of the journal.
     pub(super) fn wrote_beside_the_journal(&mut self) {
         self.wal_bytes += PAGES_PER_COMMIT * PAGE_BYTES;
-        self.is_to_be_synced(Instant::now());
+        self.count_unsynced();
     }
 
     /// Why nothing is written any more, once that is so.
     pub(super) fn poisoned(&self) -> Option<StoreError> {
         self.poison.get().map(|why| unavailable(why))
+    }
+
+    /// Notes a commit that is perhaps not synced.
+    fn count_unsynced(&mut self) {
+        if self.policy == SyncPolicy::Interval {
+            self.unsynced_since.get_or_insert(Instant::now());
+        }
     }
 
     /// Shows readers what is committed.
@@ -315,25 +337,17 @@ impl Writer {
         self.journal.records += records;
     }
 
-    fn fold_when_due(&mut self) {
-        let Some(at) = self.fold_at.filter(|_| self.poison.get().is_none()) else { return };
+    fn fold_is_due(&self) -> bool {
+        let Some(at) = self.fold_at.filter(|_| self.poison.get().is_none()) else { return false };
         let is_full = self.journal.records >= FOLD_RECORDS || self.journal.bytes >= FOLD_BYTES;
         let now = Instant::now();
-        if (is_full || now >= at) && self.fold_failed.as_ref().is_none_or(|(again, _)| now >= *again) {
-            // An error was logged. What it left in the journal is as durable there.
-            let _ = self.fold();
-        }
+        (is_full || now >= at) && self.fold_failed.as_ref().is_none_or(|(again, _)| now >= *again)
     }
 
     /// Moves what the journal holds into the tables. Until that succeeds all stays where it is.
     fn fold(&mut self) -> Result<(), StoreError> {
         let rooms = self.unfolded.rooms();
-        let run = |connection: &Connection| {
-            connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-            fold(connection, &rooms, self.journal.last)?;
-            connection.prepare_cached("COMMIT")?.execute([])
-        };
-        if let Err(error) = run(&self.connection) {
+        if let Err(error) = self.fold_with(&rooms, |_| Ok(())) {
             let answer = self.give_up(&error);
             if self.poison.get().is_none() {
                 tracing::warn!("the newest records stay in the journal for now: {error}");
@@ -341,6 +355,20 @@ impl Writer {
             self.fold_failed = Some((Instant::now() + FOLD_RETRY, answer.clone()));
             return Err(answer);
         }
+        Ok(())
+    }
+
+    /// Moves these rooms' records from the journal into the tables, and forgets what else it holds. All of it in one
+    /// transaction, after a change of the caller's.
+    fn fold_with(
+        &mut self,
+        rooms: &Rooms,
+        change: impl FnOnce(&Connection) -> Result<(), rusqlite::Error>,
+    ) -> Result<(), rusqlite::Error> {
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        change(&self.connection)?;
+        fold(&self.connection, rooms, self.journal.last)?;
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
         // That it is not synced yet matters to nobody: until it is, the journal is there instead.
         self.unfolded.clear();
         self.wal_bytes += self.journal.bytes + rooms.len() * PAGES_PER_ROOM * PAGE_BYTES;

@@ -12,7 +12,8 @@ use crate::store::{Rules, StoreError};
 /// Compares and sets.
 pub(super) const SET: &str = include_str!("set_rules.lua");
 
-fn key(room: &RoomId) -> String {
+/// Where the rules of a room are.
+pub(super) fn key(room: &RoomId) -> String {
     format!("{}:rules", message::channel(room))
 }
 

@@ -161,3 +161,30 @@ async fn without_keys_everyone_comes_in() {
     }
     assert_eq!(knock(&relay, "a", None, &hello("anything")).await, None);
 }
+
+#[tokio::test]
+async fn moderation_asks_for_a_moderator_of_this_room() {
+    let keys = Keys::new();
+    let relay = keys.relay(|_| {}).await;
+    let calls = [
+        (Method::GET, "/moderation", None),
+        (Method::POST, "/moderation", Some("{\"action\":\"lock\"}")),
+        (Method::POST, "/moderation", Some("{\"action\":\"clear\"}")),
+    ];
+    for each in &calls {
+        assert_eq!(refused(call(&relay, "a", each)).await, invalid_token(), "{each:?}");
+        let foreign = call(&relay, "a", each).bearer_auth(token("b", "moderator"));
+        assert_eq!(refused(foreign).await, invalid_token(), "{each:?}");
+        for role in ["viewer", "drawer"] {
+            let got = refused(call(&relay, "a", each).bearer_auth(token("a", role))).await;
+            assert_eq!(got, (403, "forbidden".to_owned()), "{role}: {each:?}");
+        }
+    }
+    for each in &calls {
+        assert_eq!(
+            status(call(&relay, "a", each).bearer_auth(token("a", "moderator"))).await,
+            200,
+            "{each:?}"
+        );
+    }
+}

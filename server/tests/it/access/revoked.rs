@@ -7,6 +7,7 @@ use inkrelay_server::store::{RedisConfig, RedisStore};
 use serde_json::json;
 
 use super::{Keys, hello, in_seconds, invalid_token, sign};
+use crate::support::process::Process;
 use crate::support::redis::RedisServer;
 use crate::support::relay::Relay;
 use crate::support::requests::answer;
@@ -60,4 +61,18 @@ async fn sockets_polls_and_streams_end_within_5_s_on_every_server() {
     }
     cleo.draw(1, &[mark(1)]).await;
     cleo.acked(1).await;
+}
+
+/// T-3, T-9: a key that is gone takes its tokens along.
+#[tokio::test]
+async fn a_hangup_has_the_keys_read_again() {
+    let keys = Keys::new();
+    let file = keys.file();
+    let process = Process::start(&["--token-keys", file.to_str().unwrap()]);
+    let token = sign(&json!({"room": "a", "role": "drawer", "exp": in_seconds(600)}));
+    let mut socket = Socket::join_as(process.address, "a", hello(&token)).await;
+    std::fs::write(&file, "another secret that has thirty-two bytes").unwrap();
+    process.hang_up();
+    assert_eq!(socket.closed().await, 4401);
+    assert!(Socket::try_join(process.address, "a", &hello(&token)).await.is_err());
 }

@@ -14,7 +14,7 @@ fn ruled() -> Rules {
     rules
 }
 
-/// Rule 9, over the end of the process in order and without.
+/// Rule 12, over the end of the process in order and without.
 #[tokio::test]
 async fn rules_are_there_when_the_file_opens_again() {
     for policy in [SyncPolicy::Always, SyncPolicy::Interval] {

@@ -19,7 +19,7 @@ use crate::support::socket::{Got, Socket, mark};
 const DRAWS: &str = "/v1/rooms/a/draws";
 
 /// Waits for the error and the close that a moderator brings about.
-async fn dismissed(socket: &mut Socket, code: &str) {
+pub async fn dismissed(socket: &mut Socket, code: &str) {
     assert_eq!(socket.refused().await, (code.to_owned(), None));
     match socket.next().await {
         Got::Closed(1008, reason) => assert!(reason.contains("moderator"), "{reason}"),

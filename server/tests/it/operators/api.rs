@@ -130,3 +130,18 @@ async fn operators_do_what_moderators_do() {
     assert_eq!(act("/api/rooms/a/moderation", &kick).await.status, 200);
     assert_eq!(back.closed().await, 1008);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_is_deleted_for_good() {
+    let (relay, operators) = relay().await;
+    assert_eq!(relay.post_marks("a", 1..=3).await.status, 200);
+    let mut reader = Socket::join(relay.address, "a").await;
+    reader.records(1, 3).await;
+    let delete = || request(operators, Method::DELETE, "/api/rooms/a");
+    assert_eq!(answer(delete()).await.problem().0, 415, "no form can ask for it");
+    let json = |request: reqwest::RequestBuilder| request.header("content-type", "application/json");
+    let deleted = answer(json(delete()).body("{}")).await;
+    assert_eq!((deleted.status, &deleted.json()["deleted"]), (200, &true.into()));
+    assert_eq!(get(operators, "/api/rooms/a").await.json()["records"], 0);
+    assert_eq!(answer(json(delete()).body("{}")).await.json()["deleted"], false);
+}

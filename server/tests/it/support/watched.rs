@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
 use inkrelay_server::store::{
-    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Rules, Store, StoreError,
+    Appended, Batch, Chunk, Head, MemoryStore, ReadLimit, Restore, RoomSummary, Rules, Store, StoreError,
 };
 
 /// An answer is known to be lost after this time; what comes meanwhile waits for the next append.
@@ -65,6 +65,22 @@ impl Store for WatchedStore {
 
     async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError> {
         self.inner.last_n(room, author).await
+    }
+
+    async fn rooms(&self, after: Option<&RoomId>, limit: usize) -> Result<Vec<RoomSummary>, StoreError> {
+        self.inner.rooms(after, limit).await
+    }
+
+    async fn delete(&self, room: &RoomId) -> Result<bool, StoreError> {
+        self.inner.delete(room).await
+    }
+
+    async fn delete_idle(&self, room: &RoomId, before: u64) -> Result<bool, StoreError> {
+        self.inner.delete_idle(room, before).await
+    }
+
+    async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {
+        self.inner.restore(room).await
     }
 
     async fn rules(&self, room: &RoomId) -> Result<Rules, StoreError> {
