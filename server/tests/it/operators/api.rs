@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use http::Method;
+use inkrelay_protocol::ServerFrame;
 
 use super::{get, relay, request};
 use crate::support::eventually;
@@ -129,6 +130,22 @@ async fn operators_do_what_moderators_do() {
     let kick = format!(r#"{{"action":"kick","client":{}}}"#, back.client.get());
     assert_eq!(act("/api/rooms/a/moderation", &kick).await.status, 200);
     assert_eq!(back.closed().await, 1008);
+
+    let delete = async |room: &str| {
+        let request = request(operators, Method::DELETE, room).header("content-type", "application/json");
+        answer(request.body("{}")).await
+    };
+    let mut reader = Socket::join(relay.address, "a").await;
+    reader.records(1, 1).await;
+    let deleted = delete("/api/rooms/a").await;
+    assert_eq!((deleted.status, &deleted.json()["deleted"]), (200, &true.into()));
+    let empty = |frame: ServerFrame<'_>| {
+        matches!(frame, ServerFrame::Reset { records, .. } if records.is_empty()).then_some(())
+    };
+    reader.wait_for("an empty board", empty).await;
+    assert_eq!(delete("/api/rooms/a").await.json()["deleted"], false);
+    let form = answer(request(operators, Method::DELETE, "/api/rooms/a")).await;
+    assert_eq!(form.problem(), (415, "unsupported_media_type".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
