@@ -289,8 +289,8 @@ fn stat(path: &str) -> Option<(String, u64, u64)> {
 fn usage(pid: u32) -> Option<Usage> {
     let (_, user_ms, system_ms) = stat(&format!("/proc/{pid}/stat"))?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    // Nobody has asked yet how it ended.
-    if status.lines().any(|line| line.starts_with("State:\tZ")) {
+    // Its memory is taken first, and then it waits for somebody who asks how it ended.
+    if !status.contains("VmRSS:") || status.contains("State:\tZ") {
         return None;
     }
     let mut usage = Usage {

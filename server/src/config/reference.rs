@@ -36,6 +36,7 @@ idle-time = \"40s\"
 
 SIGHUP has the relay read its file again. It says what changed and carries out what has *yes* below; for the rest it says that a
 restart is needed. When anything in the file is wrong, all stays as it was, and the log says why.
+The keys of tokens and the certificate are read again too, from the files that are named already.
 
 Sizes are written like `65536`, `64KiB` or `1MB`, times like `500ms`, `5s` or `2min`. A switch is `true` or `false`; its flag
 stands alone. A list is written `[\"a\", \"b\"]` in the file, and `a,b` in a flag or the environment.
