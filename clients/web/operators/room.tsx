@@ -136,7 +136,7 @@ const close = (room: OpenRoom): Question => ({
 
 const deletion = (room: OpenRoom): Question => ({
   title: "Delete the room?",
-  means: `All its ink is gone for good: ${count(room.records)} records, ${bytes(room.bytes)}. This cannot be undone.`,
+  means: `All its ink is gone for good: ${count(room.records)} records, ${bytes(room.bytes)}. This cannot be undone. Who is there, and drew in the last minute, sends that again.`,
   yes: "Delete room",
   done: "The room is deleted.",
   deed: { kind: "delete" },

@@ -23,7 +23,6 @@ const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/board.rs"));
 
 const PAGE: &str = "/index.html";
 const WORKER: &str = "/service-worker.js";
-const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 /// The bundler puts a hash of the content into these files' names.
 const HASHED: &str = "/assets/";
 /// Characters of a host that are let into a header; a name has 253 at most, and a port six.
@@ -87,7 +86,6 @@ fn answer(file: Option<&'static File>, asked: &HeaderMap) -> Response {
     }
     if file.path.ends_with(".html") {
         // Pages that link here, or that are opened from here, get no hold of this one.
-        headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     }
     // A worker has the policy of its own file. Other files load nothing, and keep the one that all data has.
     if file.path.ends_with(".html") || file.path == WORKER {
@@ -196,7 +194,6 @@ mod tests {
             assert_eq!((page.status, &*page.body), (status, "<!doctype html>"), "{path}");
             assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
             assert_eq!(page.header("cache-control"), "no-cache");
-            assert_eq!(page.header("cross-origin-opener-policy"), "same-origin");
         }
         for path in ["/b", "/b/", "/b/a/b", "/assets/", "/assets/none.js"] {
             assert_eq!(ask(BUILT, Method::GET, path, &[]).await.status, 404, "{path}");

@@ -6,6 +6,7 @@
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// A browser that came over TLS once comes over nothing else for a year.
 const ONLY_TLS: HeaderValue = HeaderValue::from_static("max-age=31536000");
@@ -22,6 +23,8 @@ pub fn secure(headers: &mut HeaderMap, is_tls: bool) {
     // Pages of listed origins ask by CORS, to which this does not apply; others cannot even embed it.
     set(CROSS_ORIGIN_RESOURCE_POLICY, "same-origin");
     if is_tls {
+        // Over plain http browsers ignore it, and say so in every page.
+        headers.insert(CROSS_ORIGIN_OPENER_POLICY, HeaderValue::from_static("same-origin"));
         headers.insert(header::STRICT_TRANSPORT_SECURITY, ONLY_TLS);
     }
 }
@@ -40,6 +43,7 @@ mod tests {
         assert_eq!(headers[header::REFERRER_POLICY], "no-referrer");
         assert_eq!(headers[CROSS_ORIGIN_RESOURCE_POLICY], "same-origin");
         assert!(!headers.contains_key(header::STRICT_TRANSPORT_SECURITY), "this would shut out plain http");
+        assert!(!headers.contains_key(CROSS_ORIGIN_OPENER_POLICY), "browsers would complain in every page");
     }
 
     #[test]
@@ -47,6 +51,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         secure(&mut headers, true);
         assert_eq!(headers[header::STRICT_TRANSPORT_SECURITY], "max-age=31536000");
+        assert_eq!(headers[CROSS_ORIGIN_OPENER_POLICY], "same-origin");
         assert_eq!(headers[header::CONTENT_SECURITY_POLICY], "default-src 'none'; frame-ancestors 'none'");
     }
 }

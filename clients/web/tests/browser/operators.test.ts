@@ -259,6 +259,10 @@ describe("what an operator does is asked first", () => {
     const ada = await artist(relay, "studio", "Ada");
     ada.stroke(spiral(0));
     await ada.saved();
+    const bea = await artist(relay, "studio", "Bea");
+    await until("Bea sees the stroke", () => bea.picture.length === 1);
+    // Whoever drew it lately and stays would offer it again, as after any loss.
+    await ada.client.close();
     const page = await openPage(url);
     await openRoom(page, "studio");
     await shown(page, "1 strokes");
@@ -266,6 +270,6 @@ describe("what an operator does is asked first", () => {
     await shown(page, "This cannot be undone.");
     await page.tab.locator(".question").getByRole("button", { name: "Delete room", exact: true }).click();
     await shown(page, "The room is deleted.");
-    await until("Ada's board is empty", () => ada.picture.length === 0);
+    await until("Bea's board is empty", () => bea.picture.length === 0);
   });
 });
