@@ -105,6 +105,14 @@ fn every_setting_that_is_named_is_one() {
     }
 }
 
+#[test]
+fn the_small_machines_settings_are_right() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
+    let checked =
+        command.args(["config", "check", "--config"]).arg(path("small-machine.toml")).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}
+
 /// The relay starts with the environments as they stand in the files, but for places that are not on this machine.
 #[tokio::test]
 async fn the_relay_takes_the_environments_and_answers_the_probes() {
