@@ -82,7 +82,9 @@ pub struct Config {
     pub redis: Option<String>,
 
     /// Secret that signs tickets. Without one, the store keeps a random secret for all its servers.
-    #[arg(long, env = "INKRELAY_SECRET", value_name = "TEXT", hide_env_values = true)]
+    // With an empty one, everybody could sign tickets.
+    #[arg(long, env = "INKRELAY_SECRET", value_name = "TEXT", hide_env_values = true,
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub secret: Option<String>,
 
     /// File with that secret, which then stands in no list of processes.
@@ -407,6 +409,13 @@ pub fn to_usize(bytes: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn with_an_empty_secret_everybody_could_sign_tickets() {
+        let parse = |secret| <Alone as clap::Parser>::try_parse_from(["inkrelay", "--secret", secret]);
+        assert!(parse("").is_err());
+        assert_eq!(parse("s").unwrap().config.secret.as_deref(), Some("s"));
+    }
 
     #[test]
     fn every_flag_has_a_twin_in_the_environment() {
