@@ -157,7 +157,7 @@ impl Nginx {
 
     /// What it has logged of requests: a line each.
     pub fn access_log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log/inkrelay.log")).unwrap_or_default()
+        fs::read_to_string(self.folder.path().join("log/access.log")).unwrap_or_default()
     }
 }
 
