@@ -188,3 +188,20 @@ async fn the_program_ends_in_good_order_on_sigterm() {
     drop(socket);
     assert_eq!(program.ended().await, Some(0));
 }
+
+/// H-5: who asks again, as somebody at a terminal does, is in a hurry.
+#[tokio::test]
+async fn asked_again_it_waits_no_longer_for_load_balancers() {
+    let mut program = Process::start(&["--drain-delay", "1h"]);
+    let mut socket = Socket::join(program.address, "a").await;
+    let url = format!("http://{}/readyz", program.address);
+    let ready = async || answer(crate::support::requests::client().get(&url)).await.status;
+    program.terminate();
+    eventually("it is not ready", async || ready().await == 503).await;
+    socket.draw(1, &[mark(1)]).await;
+    socket.acked(1).await;
+    program.terminate();
+    assert_eq!(sent_away(&mut socket).await.1, 1001);
+    drop(socket);
+    assert_eq!(program.ended().await, Some(0));
+}
