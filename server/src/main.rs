@@ -99,7 +99,8 @@ fn config(command: &ConfigCommand, arguments: &[OsString]) -> Result<(), String>
     let text = match command {
         ConfigCommand::Check(_) => {
             let settings = load()?;
-            start_log("warn")?;
+            // Whatever is to be logged later: what is asked now is whether something is wrong.
+            let _ = logging::start(LogFormat::Human, "warn");
             prepare(&settings)?;
             "The settings are right.\n".to_owned()
         }

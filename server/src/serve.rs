@@ -15,7 +15,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use crate::greeting::{self, Greeting};
-use crate::{logging, prepare};
+use crate::logging;
+use crate::prepare;
 
 /// Serves until a signal ends it.
 pub fn serve(arguments: Vec<OsString>) -> Result<(), String> {
