@@ -245,7 +245,7 @@ async fn a_hangup_says_which_files_hold_something_else() {
     assert_eq!(lines[1..], ["INFO inkrelay::serve: reloaded the certificate"]);
 
     std::fs::write(&keys, "another secret that has thirty-two bytes").unwrap();
-    std::fs::write(&chain, "none").unwrap();
+    std::fs::write(chain, "none").unwrap();
     process.hang_up();
     let lines = told(1).await;
     assert!(
