@@ -160,10 +160,7 @@ fn a_command_starts_the_server() {
 fn a_relay_is_started_with_more_options() {
     let load = ["fanout", "--readers", "2", "--seconds", "1", "--relay-args"];
     let report = is_good(&[&load[..], &["--flush-ms 2 --workers 1"]].concat()).report();
-    assert_eq!(
-        (report.delivered, report.options["relay-args"].as_str()),
-        (120, "--flush-ms 2 --workers 1")
-    );
+    assert_eq!((report.delivered, report.options["relay-args"].as_str()), (120, "--flush-ms 2 --workers 1"));
     let run = run(&[&load[..], &["--no-such-option 3"]].concat());
     assert_eq!(run.output.status.code(), Some(2));
     let said = run.said();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Method;
 use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::{ClientFrame, Draw, ServerFrame};
+use inkrelay_server::config::OperatorsListen;
 use tokio::time::Instant;
 
 use crate::support::process::Process;
@@ -50,17 +51,21 @@ async fn every_socket_is_sent_away_with_a_time_of_its_own() {
 
 #[tokio::test]
 async fn open_polls_are_answered_and_streams_end() {
-    let mut relay = Relay::start(|_| {}).await;
+    let any = OperatorsListen::At((std::net::Ipv4Addr::LOCALHOST, 0).into());
+    let mut relay = Relay::start(|config| config.operators_listen = any).await;
     relay.post_marks("a", 1..=2).await;
-    let address = relay.address;
+    let (address, operators) = (relay.address, relay.operators.unwrap());
     let poll = tokio::spawn(async move {
         let url = format!("http://{address}/v1/rooms/a/draws?wait=50&after=2");
         let response = crate::support::requests::client().get(url).send().await.unwrap();
         (response.status(), response.headers()["inkrelay-head"].clone(), response.text().await.unwrap())
     });
     let events = relay.request(Method::GET, "/v1/rooms/a/events").send().await.unwrap();
-    // Nothing tells from outside that a poll waits; one that comes later is answered at once as well.
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    eventually("the poll waits", async || {
+        let metrics = crate::support::requests::client().get(format!("http://{operators}/metrics"));
+        String::from_utf8(answer(metrics).await.body).unwrap().contains("{transport=\"long_poll\"} 1\n")
+    })
+    .await;
     let begun = Instant::now();
     relay.stop();
     let (status, head, body) = tokio::time::timeout(PATIENCE, poll).await.unwrap().unwrap();

@@ -233,7 +233,7 @@ async fn a_log_of_json_has_the_greeting_in_it() {
     assert_eq!(read(folder.path(), "said"), "");
 }
 
-/// Another relay may have the usual port, which nobody has asked for.
+/// Two relays on one machine are common, and nobody has asked for the usual port.
 #[tokio::test]
 async fn the_usual_operators_port_may_be_taken() {
     // Whoever has it, this test or another program, it is taken.
