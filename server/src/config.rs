@@ -401,6 +401,22 @@ mod tests {
         }
     }
 
+    /// Whoever sets one of them would be told nothing of its being lifted.
+    #[test]
+    fn what_unlimited_lifts_cannot_be_set_beside_it() {
+        let lifted = Config { unlimited: true, ..Config::default() }.effective().limits;
+        let lifted = format!("{lifted:?}");
+        let fields = lifted.trim_end_matches(" }").split([' ', ',']).collect::<Vec<_>>();
+        let lifted: Vec<_> =
+            fields.windows(2).filter(|pair| pair[1] == "0").map(|pair| pair[0].replace('_', "-")).collect();
+        assert!(lifted.len() >= 9, "{lifted:?}");
+        for field in lifted {
+            let flag = format!("--{}=1", field.trim_end_matches(':'));
+            let parsed = <Alone as clap::Parser>::try_parse_from(["inkrelay", "--unlimited", &flag]);
+            assert!(parsed.is_err(), "{flag}");
+        }
+    }
+
     #[test]
     fn operators_are_served_on_loopback_or_nowhere() {
         assert_eq!(Config::default().operators_listen, OperatorsListen::DEFAULT);
