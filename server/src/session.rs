@@ -351,6 +351,14 @@ impl Relay {
         Ok(entered.map_err(|_| StoreError::Unavailable("no answer in time".to_owned()))??)
     }
 
+    /// A room to look into or to change, live or not, though as many rooms are live as may be: see [`Hub::visit`].
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn visit(&self, room: &RoomId) -> Result<RoomHandle, Refused> {
+        in_time(async { self.hub.visit(room).await.map_err(Refused::from) }).await
+    }
+
     /// Deletes a room with all that was drawn in it, for ever. Its readers, here and on the other servers of the store,
     /// are reset to an empty board within 5 s. Whoever draws then begins another log, numbered from 1. Returns whether
     /// there was anything to delete.

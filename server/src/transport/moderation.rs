@@ -13,18 +13,28 @@ use super::encoding::Encoding;
 use super::problem::Problem;
 use super::request::{Admitted, Shared, admit, body};
 use crate::access::Grant;
+use crate::room::Room;
 use crate::session::moderation::{Action, Done, Erasure, Who};
-use crate::store::Rules;
+use crate::session::Relay;
+use crate::store::{Rules, StoreError};
 use crate::store::rules::SUBJECT_BYTES_MAX;
 
 /// What is laid down.
 pub async fn rules(State(relay): Shared, Admitted { room, grant }: Admitted) -> Result<Json<Value>, Problem> {
     is_moderator(&grant)?;
-    let handle = relay.enter(&room).await?;
+    let handle = relay.visit(&room).await?;
     admit(&handle, ClientId::ANONYMOUS, &grant)?;
-    handle.read_rules().await?;
-    let mut told = told(&handle.rules());
-    told["erasing"] = relay.erasing(&room).map_or(Value::Null, |erasure| progress(&erasure));
+    Ok(laid_down(&relay, &handle).await?)
+}
+
+/// What is laid down for a room now, for moderators and operators.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn laid_down(relay: &Relay, room: &Room) -> Result<Json<Value>, StoreError> {
+    room.read_rules().await?;
+    let mut told = told(&room.rules());
+    told["erasing"] = relay.erasing(room.id()).map_or(Value::Null, |erasure| progress(&erasure));
     Ok(Json(told))
 }
 
@@ -45,10 +55,7 @@ pub async fn act(
     // The body may have been long in coming.
     relay.still_admits(&grant)?;
     let action = read_action(&sent).map_err(|why| Problem::new(ErrorCode::Malformed, why))?;
-    {
-        let handle = relay.enter(&room).await?;
-        admit(&handle, ClientId::ANONYMOUS, &grant)?;
-    }
+    admit(&*relay.visit(&room).await?, ClientId::ANONYMOUS, &grant)?;
     let done = relay.moderate(&room, action).await?;
     Ok(answer(&done))
 }
