@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use inkrelay_protocol::draw::{BatchError, Drawer, Refusal, check_batch};
@@ -19,6 +19,7 @@ use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, Ses
 use tokio::sync::watch;
 
 use crate::access::{Grant, NotTaken, Origins, Tickets, Tokens};
+use crate::clock;
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::live::Live;
@@ -456,8 +457,7 @@ impl Relay {
 
     /// Milliseconds since 1970; never less than it was, also when the clock is set back.
     fn now(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX).min(SAFE_INTEGER_MAX);
+        let now = clock::unix_ms().min(SAFE_INTEGER_MAX);
         self.last_at.fetch_max(now, Ordering::Relaxed).max(now)
     }
 }

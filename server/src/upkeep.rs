@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// A command that works on a store.
 #[derive(Subcommand)]
 pub enum Upkeep {
-    /// List the rooms of a store: name, records, bytes, time of the last draw
+    /// List the rooms of a store: name, records, bytes, time of the last draw (without one, of the last change of rules)
     Rooms {
         #[command(flatten)]
         place: Place,
@@ -109,8 +109,11 @@ pub async fn run(command: Upkeep) -> Result<(), String> {
             let deleted = store.delete(&room).await;
             store.close().await;
             match deleted {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(format!("nobody has drawn in room {room}")),
+                Ok(true) => {
+                    eprintln!("deleted room {room} with its rules");
+                    Ok(())
+                }
+                Ok(false) => Err(format!("there is no room {room}: nobody has drawn in it or laid down rules")),
                 Err(error) => Err(error.to_string()),
             }
         }

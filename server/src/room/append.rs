@@ -36,8 +36,8 @@ const RESERVE_BYTES: u64 = 4096;
 const RESERVED_RECORD_BYTES: usize = 1024;
 
 /// A store that keeps silent is as one that says it cannot answer.
-pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    let no_answer = |_| Err(StoreError::Unavailable("no answer in time".to_owned()));
+pub(super) async fn in_time<T, E: From<StoreError>>(asked: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let no_answer = |_| Err(StoreError::Unavailable("no answer in time".to_owned()).into());
     tokio::time::timeout(ANSWER_TIME, asked).await.unwrap_or_else(no_answer)
 }
 
