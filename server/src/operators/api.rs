@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 use super::Operators;
 use super::process::{self, Process};
 use super::sampler::{RoomRates, Sample};
+use crate::hub::RoomHandle;
 use crate::metrics::Transport;
 use crate::metrics::histogram::{Bounds, Histogram};
-use crate::hub::RoomHandle;
 use crate::room::Room;
 use crate::session::moderation::Action;
 use crate::store::Rules;
@@ -56,7 +56,8 @@ async fn existing(operators: &Operators, name: &str) -> Result<RoomHandle, Probl
     if is_stored || operators.relay.hub.is_live(&id) {
         return Ok(room);
     }
-    let detail = "there is no such room: nobody is in it here, has drawn in it, or has laid down rules for it";
+    let detail =
+        "there is no such room: nobody is in it here, has drawn in it, or has laid down rules for it";
     Err(Problem::new(ErrorCode::NotFound, detail))
 }
 

@@ -14,10 +14,10 @@ use super::problem::Problem;
 use super::request::{Admitted, Shared, admit, body};
 use crate::access::Grant;
 use crate::room::Room;
-use crate::session::moderation::{Action, Done, Erasure, Who};
 use crate::session::Relay;
-use crate::store::{Rules, StoreError};
+use crate::session::moderation::{Action, Done, Erasure, Who};
 use crate::store::rules::SUBJECT_BYTES_MAX;
+use crate::store::{Rules, StoreError};
 
 /// What is laid down.
 pub async fn rules(State(relay): Shared, Admitted { room, grant }: Admitted) -> Result<Json<Value>, Problem> {

@@ -11,7 +11,8 @@ use inkrelay_server::room::feed::{Fed, Feed};
 use inkrelay_server::room::{Node, NotStored, RoomLimits};
 use inkrelay_server::store::rules::{Ban, RuleChange};
 use inkrelay_server::store::{
-    Batch, EmbeddedStore, Gap, Head, MemoryStore, ReadLimit, RedisConfig, RedisStore, Rules, Store, SyncPolicy,
+    Batch, EmbeddedStore, Gap, Head, MemoryStore, ReadLimit, RedisConfig, RedisStore, Rules, Store,
+    SyncPolicy,
 };
 
 use crate::support::eventually;

@@ -170,9 +170,15 @@ async fn operators_look_into_rooms_that_are_not_live_and_bring_none_to_life() {
         reader.acked(1).await;
 
         let room = get(operators, "/api/rooms/drawn").await;
-        assert_eq!((room.status, &room.json()["records"], &room.json()["is_live"]), (200, &3.into(), &false.into()));
+        assert_eq!(
+            (room.status, &room.json()["records"], &room.json()["is_live"]),
+            (200, &3.into(), &false.into())
+        );
         let board = get(operators, "/api/rooms/drawn/snapshot").await;
-        assert_eq!((board.status, board.header("inkrelay-position").unwrap().split('.').nth(1)), (200, Some("3")));
+        assert_eq!(
+            (board.status, board.header("inkrelay-position").unwrap().split('.').nth(1)),
+            (200, Some("3"))
+        );
         let locked = act("/api/rooms/drawn/moderation", json!({"action": "lock"})).await;
         assert_eq!((locked.status, &locked.json()["locked"]), (200, &true.into()));
         let rules = get(operators, "/api/rooms/drawn/moderation").await.json();
