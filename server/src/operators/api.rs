@@ -242,7 +242,7 @@ async fn moderate(
     Path(name): Path<String>,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let action = read_action(&body).map_err(|why| Problem::new(ErrorCode::Malformed, why))?;
+    let action = read_action(&body)?;
     if matches!(action, Action::Kick(_) | Action::Erase(_) | Action::Clear) {
         existing(&operators, &name).await?;
     }
