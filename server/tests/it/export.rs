@@ -330,3 +330,29 @@ async fn exports_go_through_pipes() {
     let told = fails(&["import", &none, "--data", &path("data")]).await;
     assert!(told.contains("no export of Inkrelay: it begins with \"a lette\""), "{told}");
 }
+
+/// A ban before anybody has drawn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_that_is_only_ruled_is_listed_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let store = EmbeddedStore::open(folder.path(), SyncPolicy::Always).unwrap();
+    let mut rules = Rules::default();
+    rules.change(&RuleChange::Client(author(7), Ban::Banned)).unwrap();
+    rules.date(86_400_000);
+    assert!(store.set_rules(&id("a"), &Rules::default(), &rules).await.unwrap());
+    store.close().await;
+    drop(store);
+    assert_eq!(succeeds(&["rooms", "--data", data]).await, "a\t0\t0\t1970-01-02T00:00:00Z\n");
+    let file = folder.path().join("all.export");
+    succeeds(&["export", "--all", "--data", data, "--out", file.to_str().unwrap()]).await;
+    assert_eq!(
+        check(&std::fs::read(file).unwrap()[..]).unwrap(),
+        Progress::default(),
+        "its rules are not in it"
+    );
+    let told = inkrelay(&["delete", "a", "--data", data]).await;
+    assert_eq!((told.status.code(), &told.stderr[..]), (Some(0), &b"deleted room a with its rules\n"[..]));
+    assert_eq!(succeeds(&["rooms", "--data", data]).await, "");
+    assert!(fails(&["delete", "a", "--data", data]).await.contains("there is no room a"));
+}

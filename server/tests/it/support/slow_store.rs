@@ -52,6 +52,11 @@ impl SlowStore {
         self.appends.subscribe().wait_for(|appends| *appends >= count).await.unwrap();
     }
 
+    /// Waits until something that only reads waits.
+    pub async fn has_waiting_reads(&self) {
+        super::eventually("a read waits", async || self.reads_wait.receiver_count() > 0).await;
+    }
+
     async fn read_gate(&self) {
         self.reads_wait.subscribe().wait_for(|wait| !*wait).await.unwrap();
     }
