@@ -7,9 +7,9 @@ pub mod rates;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use inkrelay_protocol::draw::{BatchError, Drawer, Refusal, check_batch};
@@ -19,10 +19,10 @@ use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, Ses
 use tokio::sync::watch;
 
 use crate::access::{Grant, NotTaken, Origins, Tickets, Tokens};
+use crate::clock;
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::live::Live;
-use crate::lock::lock;
 use crate::random;
 use crate::room::{ANSWER_TIME, Ending, NotChanged, NotStored, Room};
 use crate::store::{Batch, StoreError};
@@ -40,17 +40,11 @@ pub struct Relay {
     tickets: Tickets,
     tokens: Option<Arc<Tokens>>,
     rates: Live<Arc<Rates>>,
-    reloaded: Mutex<Vec<(&'static str, ReloadHook)>>,
     draining: watch::Receiver<bool>,
     is_leaving: AtomicBool,
     last_at: AtomicU64,
     erasures: moderation::Erasures,
 }
-
-/// Takes the settings after a reload, and the files that they name: for parts that hold something made of them.
-///
-/// An error says why that part stays as it was.
-pub type ReloadHook = Box<dyn Fn(&Config) -> Result<(), String> + Send + Sync>;
 
 /// Why something was refused, for whoever asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -239,7 +233,6 @@ impl Relay {
             tokens,
             rates: Live::new(Arc::new(Rates::new(&config.limits))),
             config: Live::new(Arc::new(config)),
-            reloaded: Mutex::default(),
             draining,
             is_leaving: AtomicBool::new(false),
             last_at: AtomicU64::new(0),
@@ -257,11 +250,6 @@ impl Relay {
         self.origins.get()
     }
 
-    /// Has a part called after each reload.
-    pub fn on_reload(&self, part: &'static str, hook: ReloadHook) {
-        lock(&self.reloaded).push((part, hook));
-    }
-
     /// Goes on with other settings. Only those that can change while the relay runs are to differ, and `--unlimited`
     /// is to be carried out.
     pub fn reload(&self, config: Config) {
@@ -269,11 +257,6 @@ impl Relay {
         // A new rate begins with nothing counted; the same goes on with what is.
         if rates::numbers(&config.limits) != rates::numbers(&self.config().limits) {
             self.rates.set(Arc::new(Rates::new(&config.limits)));
-        }
-        for (part, hook) in lock(&self.reloaded).iter() {
-            if let Err(why) = hook(&config) {
-                tracing::error!("{part}: all stays as it was: {why}");
-            }
         }
         self.config.set(Arc::new(config));
     }
@@ -349,6 +332,14 @@ impl Relay {
     pub async fn enter(&self, room: &RoomId) -> Result<RoomHandle, Refused> {
         let entered = tokio::time::timeout(ANSWER_TIME, self.hub.enter(room)).await;
         Ok(entered.map_err(|_| StoreError::Unavailable("no answer in time".to_owned()))??)
+    }
+
+    /// A room to look into or to change, live or not, though as many rooms are live as may be: see [`Hub::visit`].
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn visit(&self, room: &RoomId) -> Result<RoomHandle, Refused> {
+        in_time(async { self.hub.visit(room).await.map_err(Refused::from) }).await
     }
 
     /// Deletes a room with all that was drawn in it, for ever. Its readers, here and on the other servers of the store,
@@ -448,8 +439,7 @@ impl Relay {
 
     /// Milliseconds since 1970; never less than it was, also when the clock is set back.
     fn now(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX).min(SAFE_INTEGER_MAX);
+        let now = clock::unix_ms().min(SAFE_INTEGER_MAX);
         self.last_at.fetch_max(now, Ordering::Relaxed).max(now)
     }
 }
