@@ -5,6 +5,7 @@
 //! lint does not take, and its histograms lock and cannot be read back for the operators' page.
 
 pub mod histogram;
+mod refusals;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -13,6 +14,8 @@ use std::time::Duration;
 use inkrelay_protocol::{CloseCode, ErrorCode};
 
 use histogram::Histogram;
+pub use refusals::Caller;
+use refusals::Refusals;
 
 /// A number that only grows. In a cache line of its own: several cores count different things at the same time.
 #[derive(Debug, Default)]
@@ -112,8 +115,12 @@ pub struct Metrics {
     pub gaps_healed: Counter,
     /// WebSockets that were closed since they took nothing, or gave no sign of life.
     pub slow_readers_closed: Counter,
+    /// WebSockets that the client closed in good order.
+    pub left: Counter,
+    /// WebSockets whose client was gone without a word.
+    pub vanished: Counter,
     sessions: [Gauge; Transport::ALL.len()],
-    refused: Each<{ ErrorCode::ALL.len() }>,
+    refused: Refusals,
     closed: Each<{ CloseCode::ALL.len() }>,
 }
 
@@ -139,14 +146,15 @@ impl Metrics {
         self.sessions[transport as usize].get()
     }
 
-    /// Something was refused.
-    pub fn refuse(&self, code: ErrorCode) {
-        self.refused.0[index(ErrorCode::ALL, code)].inc();
+    /// Something was refused to whoever asked, and they are told that code, or the close code that stands for it. To be
+    /// called once for each.
+    pub fn refuse(&self, code: ErrorCode, caller: Caller<'_>) {
+        self.refused.refuse(code, caller);
     }
 
     /// How often something was refused for that.
     pub fn refused(&self, code: ErrorCode) -> u64 {
-        self.refused.0[index(ErrorCode::ALL, code)].get()
+        self.refused.count(code)
     }
 
     /// This server closed a WebSocket.
@@ -238,14 +246,5 @@ mod tests {
         assert_eq!(metrics.sessions(Transport::Events), 2);
         drop((first, second));
         assert_eq!(Transport::ALL.map(|transport| metrics.sessions(transport)), [0; 3]);
-    }
-
-    #[test]
-    fn every_code_has_a_count_of_its_own() {
-        let metrics = Metrics::default();
-        for code in ErrorCode::ALL {
-            metrics.refuse(*code);
-        }
-        assert!(ErrorCode::ALL.iter().all(|code| metrics.refused(*code) == 1));
     }
 }

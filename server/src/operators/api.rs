@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use inkrelay_protocol::{CloseCode, ErrorCode, RoomId};
+use inkrelay_protocol::{ErrorCode, RoomId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -58,7 +58,6 @@ async fn state(State(operators): State<Operators>) -> Json<Value> {
     let refused: Map<String, Value> = ErrorCode::ALL
         .iter()
         .map(|code| (code.as_str().to_owned(), metrics.refused(*code)))
-        .chain(CloseCode::ALL.iter().map(|code| (code.number().to_string(), metrics.closed(*code))))
         .filter(|(_, count)| *count > 0)
         .map(|(code, count)| (code, count.into()))
         .collect();

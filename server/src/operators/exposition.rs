@@ -44,7 +44,7 @@ fn people(out: &mut Exposition, relay: &Relay) {
     out.family(
         name,
         "counter",
-        "Requests and batches that were refused, by the code that the client was told.",
+        "What was refused: requests, batches, sessions and tokens, by the code that the client was told, or that its close code stands for.",
     );
     for code in ErrorCode::ALL {
         out.labelled(name, &[("code", code.as_str())], metrics.refused(*code));
@@ -54,6 +54,14 @@ fn people(out: &mut Exposition, relay: &Relay) {
     for code in CloseCode::ALL {
         out.labelled(name, &[("code", &code.number().to_string())], metrics.closed(*code));
     }
+    let name = "inkrelay_client_left_total";
+    out.family(
+        name,
+        "counter",
+        "WebSockets that the client ended, by whether it closed it or was just gone.",
+    );
+    out.labelled(name, &[("how", "closed")], metrics.left.get());
+    out.labelled(name, &[("how", "gone")], metrics.vanished.get());
     out.counter(
         "inkrelay_slow_readers_closed_total",
         "WebSockets that were closed since they took nothing or gave no sign of life.",

@@ -17,13 +17,13 @@ use tokio::sync::watch;
 use super::MESSAGE;
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{Admitted, Shared, admit, after, crowded, ticket};
+use super::request::{Admitted, Shared, admit, after, ticket};
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
 use crate::metrics::{InSession, Transport};
 use crate::room::Stay;
 use crate::room::feed::{Fed, Feed};
-use crate::session::{Draining, Relay, spread_retry};
+use crate::session::{Draining, Refused, Relay, spread_retry};
 use crate::store::identity_of;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -47,11 +47,11 @@ pub async fn stream(
     let after: After = after(last_id.or(asked))?;
     let who = ticket(&headers)?.map(|ticket| relay.identify(&room, &grant, Some(ticket))).transpose()?;
 
-    let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
+    let reading = relay.enter(&room).await?.read().ok_or_else(Refused::crowded)?;
     let client = who.map(|who| who.client);
     let stay = admit(&reading, client.unwrap_or(ClientId::ANONYMOUS), &grant)?;
     if client.is_some_and(|client| !reading.polled(client, None)) {
-        return Err(crowded());
+        return Err(Refused::crowded().into());
     }
     let feed = Feed::open(&reading, after).await?;
     let (changes, draining) = (reading.changes(), relay.draining());

@@ -17,9 +17,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{
-    Admitted, Door, HEAD, N, POSITION, PeerAddress, Shared, TICKET, admit, body, crowded, ticket,
-};
+use super::request::{Admitted, Door, HEAD, N, POSITION, PeerAddress, Shared, TICKET, admit, body, ticket};
 use super::{board, draws, events, long_poll, moderation, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
 
@@ -126,7 +124,7 @@ async fn open_session(
     .await?;
     let profile = asked.profile.or_else(|| grant.name.as_ref().map(|_| Profile::default()));
     if !handle.polled(who.client, profile.map(|profile| grant.profile(profile))) {
-        return Err(crowded());
+        return Err(Refused::crowded().into());
     }
     let answer = Json(json!({
         "client": who.client.get(),

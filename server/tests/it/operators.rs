@@ -6,6 +6,7 @@ mod metrics;
 #[cfg(feature = "otel")]
 mod otel;
 mod prometheus;
+mod refusals;
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
