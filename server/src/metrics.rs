@@ -7,8 +7,8 @@
 pub mod histogram;
 mod refusals;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use inkrelay_protocol::{CloseCode, ErrorCode};
@@ -53,6 +53,11 @@ impl Gauge {
     /// One less.
     pub fn dec(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// There are so many from now on.
+    pub fn set(&self, value: i64) {
+        self.0.store(value, Ordering::Relaxed);
     }
 
     /// How many there are.
@@ -103,8 +108,6 @@ pub struct Metrics {
     pub batch_draws: Histogram<BatchDraws>,
     /// How long the store took for an append, also for one that failed.
     pub append: Histogram<Seconds>,
-    /// From the begin of the append, or a record's arrival from another server, until a row of readers has it.
-    pub delivery: Histogram<Seconds>,
     /// Answers of the store to the question whether it is well.
     pub store_roundtrip: Histogram<Seconds>,
     /// Readers that went on from a position.
@@ -119,7 +122,9 @@ pub struct Metrics {
     pub left: Counter,
     /// WebSockets whose client was gone without a word.
     pub vanished: Counter,
+    certificate_expiry: OnceLock<Arc<Gauge>>,
     sessions: [Gauge; Transport::ALL.len()],
+    delivery: [Histogram<Seconds>; Transport::ALL.len()],
     refused: Refusals,
     closed: Each<{ CloseCode::ALL.len() }>,
 }
@@ -144,6 +149,23 @@ impl Metrics {
     /// How many read rooms that way.
     pub fn sessions(&self, transport: Transport) -> i64 {
         self.sessions[transport as usize].get()
+    }
+
+    /// The gauge that tells when the certificate expires, in seconds since 1970; 0 when it is not known.
+    pub fn follow_certificate(&self, expiry: Arc<Gauge>) {
+        // A server has one listener, and that one certificate at a time.
+        let _ = self.certificate_expiry.set(expiry);
+    }
+
+    /// When the certificate expires, in seconds since 1970.
+    pub fn certificate_expiry(&self) -> Option<i64> {
+        self.certificate_expiry.get().map(|expiry| expiry.get()).filter(|at| *at != 0)
+    }
+
+    /// From the begin of the append, or a record's arrival from another server, until it is handed to a row of WebSockets, or
+    /// to a poll or a stream that waited for it.
+    pub fn delivery(&self, transport: Transport) -> &Histogram<Seconds> {
+        &self.delivery[transport as usize]
     }
 
     /// Something was refused to whoever asked, and they are told that code, or the close code that stands for it. To be

@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 use super::Operators;
 use super::process::{self, Process};
 use super::sampler::{RoomRates, Sample};
-use crate::metrics::Transport;
 use crate::metrics::histogram::{Bounds, Histogram};
+use crate::metrics::{Metrics, Transport};
 use crate::room::Room;
 use crate::transport::{Problem, moderation_answer, read_action, snapshot_of};
 
@@ -79,7 +79,7 @@ async fn state(State(operators): State<Operators>) -> Json<Value> {
         "slow_readers_closed": metrics.slow_readers_closed.get(),
         "refused": refused,
         "append": counts(&metrics.append),
-        "delivery": counts(&metrics.delivery),
+        "delivery": delivery(metrics),
         "store": store(&operators, &sample),
         "workers": sample.busy,
         "queue_depth": sample.queue_depth,
@@ -90,6 +90,16 @@ async fn state(State(operators): State<Operators>) -> Json<Value> {
 /// `[[bound, count], …]` with the bound in the unit, `null` for what is above all.
 fn counts<B: Bounds>(histogram: &Histogram<B>) -> Vec<(f64, u64)> {
     histogram.buckets()
+}
+
+/// The same over all transports.
+fn delivery(metrics: &Metrics) -> Vec<(f64, u64)> {
+    let each = Transport::ALL.map(|transport| counts(metrics.delivery(transport)));
+    each.into_iter()
+        .reduce(|sum, more| {
+            sum.into_iter().zip(more).map(|((bound, count), (_, more))| (bound, count + more)).collect()
+        })
+        .unwrap_or_default()
 }
 
 fn store(operators: &Operators, sample: &Sample) -> Value {

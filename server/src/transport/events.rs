@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Query, State};
@@ -64,6 +64,7 @@ pub async fn stream(
         stay,
         feed,
         changes,
+        came_at: None,
         draining,
         _counted: counted,
         ready: VecDeque::from([greeting()]),
@@ -95,7 +96,9 @@ struct Events {
     client: Option<ClientId>,
     stay: Stay,
     feed: Feed,
-    changes: watch::Receiver<()>,
+    changes: watch::Receiver<Option<Instant>>,
+    /// When the first of the records came that it was woken for.
+    came_at: Option<Instant>,
     draining: Draining,
     _counted: InSession,
     ready: VecDeque<Bytes>,
@@ -123,6 +126,9 @@ impl Events {
         self.changes.borrow_and_update();
         match self.feed.next(&self.reading, MESSAGE).await? {
             Fed::Records { first, records, position } => {
+                if let Some(came_at) = self.came_at.take() {
+                    self.reading.count_delivery(Transport::Events, came_at.elapsed());
+                }
                 self.ready.push_back(record_events(first, &position, &records));
             }
             Fed::Reset { until, records, more } => self.ready.push_back(reset_event(&until, &records, more)),
@@ -132,7 +138,7 @@ impl Events {
                 }
                 let quiet = tokio::time::sleep(self.relay.config().times.heartbeat);
                 tokio::select! {
-                    _ = self.changes.changed() => {}
+                    _ = self.changes.changed() => self.came_at = *self.changes.borrow(),
                     () = self.draining.begun() => {}
                     () = self.grant.ended() => {}
                     _ = self.stay.ended() => {}

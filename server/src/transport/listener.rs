@@ -177,6 +177,9 @@ impl Server {
             metrics: Arc::clone(relay.hub.metrics()),
             request_ids: RequestIds::default(),
         });
+        if let Some(certificates) = &listener.certificates {
+            connections.metrics.follow_certificate(certificates.expiry());
+        }
         let accepting = tokio::spawn(accept(relay, app, listener, Arc::clone(&connections)));
         Self { connections, accepting }
     }

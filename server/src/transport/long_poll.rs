@@ -58,16 +58,25 @@ pub async fn poll(
     let mut changes = reading.changes();
     let until = Instant::now() + asked.wait;
     let mut ended = pin!(stay.ended());
+    let mut came_at: Option<std::time::Instant> = None;
     let limit = ReadLimit { records: asked.limit, bytes: ANSWER_BYTES };
     let records = loop {
         changes.borrow_and_update();
         match reading.next(&mut cursor, limit).await? {
-            Next::Records { records, .. } => break records,
+            Next::Records { records, .. } => {
+                if let Some(came_at) = came_at {
+                    reading.count_delivery(Transport::LongPoll, came_at.elapsed());
+                }
+                break records;
+            }
             Next::Reset => return Err(Problem::position_gone(&room)),
             Next::UpToDate => {}
         }
         let is_over = tokio::select! {
-            changed = changes.changed() => changed.is_err(),
+            changed = changes.changed() => {
+                came_at = *changes.borrow();
+                changed.is_err()
+            }
             () = tokio::time::sleep_until(until) => true,
             () = draining.begun() => true,
             () = grant.ended() => return Err(Refused::token_ended().into()),

@@ -12,6 +12,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::lingering::Lingering;
 use crate::lock::lock;
+use crate::metrics::Gauge;
 
 /// An encrypted connection.
 pub type TlsStream = tokio_rustls::server::TlsStream<Lingering>;
@@ -33,6 +34,8 @@ pub struct Certificates {
     chain: PathBuf,
     key: PathBuf,
     current: Mutex<Current>,
+    /// When the first of the chain's certificates expires, in seconds since 1970; 0 when it is not known.
+    expiry: Arc<Gauge>,
 }
 
 struct Current {
@@ -52,8 +55,16 @@ impl Certificates {
     pub fn load(chain: &Path, key: &Path) -> Result<Self, TlsError> {
         let (chain, key) = (chain.to_owned(), key.to_owned());
         let written = written(&chain, &key);
-        let config = Arc::new(read(&chain, &key)?);
-        Ok(Self { chain, key, current: Mutex::new(Current { config, written }) })
+        let (config, expires_at) = read(&chain, &key)?;
+        let current = Mutex::new(Current { config: Arc::new(config), written });
+        let expiry = Arc::new(Gauge::default());
+        expiry.set(expires_at);
+        Ok(Self { chain, key, current, expiry })
+    }
+
+    /// When the first of the chain's certificates expires, in seconds since 1970; follows what is read again.
+    pub(super) fn expiry(&self) -> Arc<Gauge> {
+        Arc::clone(&self.expiry)
     }
 
     /// Reads the files again. Connections from now on are shown what they hold; open ones stay as they are. When they
@@ -67,7 +78,9 @@ impl Certificates {
         let mut current = lock(&self.current);
         // Also when they are wrong: that is said once, and not at every look.
         current.written = written;
-        current.config = Arc::new(read?);
+        let (config, expires_at) = read?;
+        current.config = Arc::new(config);
+        self.expiry.set(expires_at);
         Ok(())
     }
 
@@ -113,7 +126,8 @@ fn written(chain: &Path, key: &Path) -> Written {
     [chain, key].map(|path| std::fs::metadata(path).and_then(|file| file.modified()).ok())
 }
 
-fn read(chain_path: &Path, key_path: &Path) -> Result<ServerConfig, TlsError> {
+/// What the two files hold, and when the first certificate of the chain expires, in seconds since 1970.
+fn read(chain_path: &Path, key_path: &Path) -> Result<(ServerConfig, i64), TlsError> {
     let mut chain = Vec::new();
     let unreadable = |path: &Path, error: pem::Error| match error {
         pem::Error::Io(error) => TlsError(format!("cannot read {}: {error}", path.display())),
@@ -137,7 +151,8 @@ fn read(chain_path: &Path, key_path: &Path) -> Result<ServerConfig, TlsError> {
         )),
         error => unreadable(key_path, error),
     })?;
-    config(chain, key).map_err(|error| {
+    let expires_at = expires_at(&chain);
+    let config = config(chain, key).map_err(|error| {
         let (chain, key) = (chain_path.display(), key_path.display());
         TlsError(match error {
             rustls::Error::InconsistentKeys(_) => {
@@ -145,7 +160,17 @@ fn read(chain_path: &Path, key_path: &Path) -> Result<ServerConfig, TlsError> {
             }
             error => format!("the certificate in {chain} cannot be used with the key in {key}: {error}"),
         })
-    })
+    })?;
+    Ok((config, expires_at))
+}
+
+/// When the first of them expires, in seconds since 1970; 0 when none can be read so far, which is no reason not to show them.
+fn expires_at(chain: &[CertificateDer<'_>]) -> i64 {
+    let read = |certificate: &CertificateDer<'_>| {
+        let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+        Some(certificate.validity().not_after.timestamp())
+    };
+    chain.iter().filter_map(read).min().unwrap_or(0)
 }
 
 fn config(
@@ -174,12 +199,15 @@ mod tests {
     fn files_that_were_written_are_read_again_once() {
         let folder = tempfile::tempdir().unwrap();
         let [chain, key] = ["chain.pem", "key.pem"].map(|name| folder.path().join(name));
-        let mut at = SystemTime::now();
+        let (mut at, mut year) = (SystemTime::now(), 2100);
         let mut write = |is_whole: bool| {
-            let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-            std::fs::write(&chain, own.cert.pem()).unwrap();
+            let own = rcgen::KeyPair::generate().unwrap();
+            let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+            year += 1;
+            params.not_after = rcgen::date_time_ymd(year, 3, 1);
+            std::fs::write(&chain, params.self_signed(&own).unwrap().pem()).unwrap();
             if is_whole {
-                std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+                std::fs::write(&key, own.serialize_pem()).unwrap();
             }
             // Some file systems tell times by the second.
             at += Duration::from_secs(2);
@@ -189,14 +217,18 @@ mod tests {
         let certificates = Certificates::load(&chain, &key).unwrap();
         let config = || Arc::clone(&lock(&certificates.current).config);
         let first = config();
+        // The first of March of 2101, and of 2103: seconds since 1970.
+        assert_eq!(certificates.expiry().get(), 4_139_078_400);
         assert!(!certificates.have_changed());
         write(false);
         assert!(certificates.have_changed());
         certificates.reload_and_tell();
         assert!(Arc::ptr_eq(&config(), &first) && !certificates.have_changed());
+        assert_eq!(certificates.expiry().get(), 4_139_078_400);
         write(true);
         assert!(certificates.have_changed());
         certificates.reload_and_tell();
         assert!(!Arc::ptr_eq(&config(), &first) && !certificates.have_changed());
+        assert_eq!(certificates.expiry().get(), 4_202_150_400);
     }
 }

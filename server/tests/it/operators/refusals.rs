@@ -1,19 +1,18 @@
 //! Each refusal is counted once, by its code, whichever way it is told; and a client that is gone is none.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::{ClientFrame, Role};
-use inkrelay_server::config::{Config, OperatorsListen};
+use inkrelay_server::config::Config;
 use inkrelay_server::transport::Certificates;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::{request, values};
+use super::{ANY, request, values};
 use crate::access::{Keys, hello, sign, token};
 use crate::bad_input::{masked, raw_websocket};
 use crate::support::certificates::Authority;
@@ -21,8 +20,6 @@ use crate::support::eventually;
 use crate::support::relay::Relay;
 use crate::support::requests::{JSON, MESSAGE_PACK, answer, raw, raw_bytes};
 use crate::support::socket::{Socket, batch, mark};
-
-const ANY: OperatorsListen = OperatorsListen::At(SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)));
 
 /// Has a relay refuse once, and sees that this was counted once and by that code alone.
 async fn once(what: &str, code: &str, set: impl FnOnce(&mut Config), refuse: impl AsyncFnOnce(&Relay)) {
@@ -375,7 +372,7 @@ async fn whoever_is_gone_without_a_close_sent_nothing_malformed() {
     let certificates = Arc::new(Certificates::load(&chain, &key).unwrap());
     let set = |config: &mut Config| config.operators_listen = ANY;
     let (plain, encrypted) = (Relay::start(set).await, Relay::encrypted(certificates, set));
-    let left = |how: &str| format!("inkrelay_client_left_total{{how=\"{how}\"}}");
+    let left = |how: &str| format!("inkrelay_websockets_left_total{{how=\"{how}\"}}");
     for (relay, is_encrypted) in [(&plain, false), (&encrypted, true)] {
         let join = async || {
             if is_encrypted {
