@@ -308,7 +308,7 @@ async fn people_who_are_turned_away_are_counted_over_every_transport() {
     .await;
     once("invalid_token, by an error", "invalid_token", asks_for_tokens, async |relay| {
         let mut socket = Socket::join_as(relay.address, "a", hello(&token("a", "drawer"))).await;
-        socket.send(&ClientFrame::Token(token("b", "drawer").into())).await;
+        socket.send(&ClientFrame::Token(token("b", "drawer"))).await;
         assert_eq!(socket.refused().await.0, "invalid_token");
     })
     .await;
