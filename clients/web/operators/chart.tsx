@@ -85,7 +85,8 @@ function options(chart: ChartOf, width: number, hover: (index: number | null) =>
   return {
     width,
     height: HEIGHT,
-    padding: [6, 8, 0, 0],
+    // On the right there is room for half a time.
+    padding: [6, 26, 0, 0],
     legend: { show: false },
     cursor: {
       sync: { key: "all" },

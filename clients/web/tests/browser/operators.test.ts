@@ -137,6 +137,12 @@ test("it shows live what people do, in light and dark, wide and narrow", async (
   await page.tab.locator(".picture img").waitFor();
   await picture(page, "room-390");
   await press(page, "Delete room");
+  await until("what is asked is seen whole", () =>
+    page.evaluate(() => {
+      const { top, bottom } = document.querySelector(".question")?.getBoundingClientRect() ?? {};
+      return top !== undefined && bottom !== undefined && top >= 0 && bottom <= innerHeight;
+    }),
+  );
   await picture(page, "question-390");
   await press(page, "Cancel");
   await page.tab.setViewportSize({ width: 1280, height: 900 });
