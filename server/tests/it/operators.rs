@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use http::Method;
-use inkrelay_server::config::OperatorsListen;
+use inkrelay_server::config::{Config, OperatorsListen};
 use inkrelay_server::store::{EmbeddedStore, SyncPolicy};
 use inkrelay_server::transport::{Certificates, Listener};
 
@@ -27,7 +27,16 @@ const ANY: OperatorsListen = OperatorsListen::At(SocketAddr::new(IpAddr::V4(Ipv4
 
 /// A relay with an operators' port of its own.
 async fn relay() -> (Relay, SocketAddr) {
-    let relay = Relay::start(|config| config.operators_listen = ANY).await;
+    relay_with(|_| {}).await
+}
+
+/// The same with other settings.
+async fn relay_with(change: impl FnOnce(&mut Config)) -> (Relay, SocketAddr) {
+    let relay = Relay::start(|config| {
+        config.operators_listen = ANY;
+        change(config);
+    })
+    .await;
     let operators = relay.operators.unwrap();
     (relay, operators)
 }
