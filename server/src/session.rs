@@ -161,6 +161,11 @@ impl From<NotChanged> for Refused {
 }
 
 impl Refused {
+    /// As many are in the room as may be.
+    pub fn crowded() -> Self {
+        Self::new(ErrorCode::RoomCrowded, "the room has as many participants as it may")
+    }
+
     /// The token has expired or was revoked.
     pub fn token_ended() -> Self {
         Self::new(ErrorCode::InvalidToken, "the token is over: a fresh one is needed")
