@@ -53,6 +53,7 @@ use crate::hub::ReaderHandle;
 use crate::metrics::{InSession, Transport};
 use crate::room::feed::Feed;
 use crate::room::{Attachment, Stay};
+use crate::session::sockets::OpenSocket;
 use crate::session::{Identified, Refused, Relay, in_time};
 
 /// Bytes read at a time, and held by each connection. The library's own 128 KiB would be so for each idle one.
@@ -330,6 +331,7 @@ struct Session<'r> {
     stay: Stay,
     attachment: Attachment,
     _counted: InSession,
+    _socket: Option<OpenSocket>,
 }
 
 impl Drop for Session<'_> {
@@ -360,7 +362,8 @@ impl<'r> Session<'r> {
         address: IpAddr,
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
-        relay.check_opening(address)?;
+        relay.check_opening(&grant, address)?;
+        let socket = relay.open_socket(&grant)?;
         let who = relay.identify(&room, &grant, hello.ticket.as_deref())?;
         let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
         let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
@@ -370,7 +373,17 @@ impl<'r> Session<'r> {
         let profile = grant.profile(hello.profile.clone().unwrap_or_default());
         let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
         let counted = reading.metrics().session(Transport::WebSocket);
-        let session = Self { relay, reading, grant, who, address, stay, attachment, _counted: counted };
+        let session = Self {
+            relay,
+            reading,
+            grant,
+            who,
+            address,
+            stay,
+            attachment,
+            _counted: counted,
+            _socket: socket,
+        };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;
