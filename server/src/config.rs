@@ -115,7 +115,8 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_REVOKED", value_name = "FILE")]
     pub revoked: Option<PathBuf>,
 
-    /// Origin whose pages may connect besides this server's own, with its scheme, or * for all.
+    /// Origin whose pages may connect besides this server's own, with its scheme, or * for all. Where no tokens are asked
+    /// for, its host is also a name by which this server may be asked.
     #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_parser = origin, value_delimiter = ',')]
     pub allow_origin: Vec<String>,
 
