@@ -8,7 +8,11 @@
 //! in one pass over the erases, clears and revokes: kept up to date on every append instead, a chain of revokes
 //! that each revoke the one before would cost the square of its length.
 
+mod hiding;
+
 use std::collections::HashMap;
+
+pub use hiding::{Hiding, Operation};
 
 use crate::draw::{Channels, Draw, Style};
 use crate::id::ClientId;
@@ -22,21 +26,7 @@ pub struct Board {
     strokes: Vec<Stroke>,
     /// From author and stroke number to a place in `strokes`.
     stroke_index: HashMap<(ClientId, u64), usize>,
-    /// What hides strokes or undoes that, in the order of the log.
-    operations: Vec<Operation>,
-    /// From author and `n` to a place in `operations`.
-    operation_index: HashMap<(ClientId, u64), usize>,
-}
-
-/// What can be revoked. Names are resolved when the record is applied: only what stood before it counts.
-#[derive(Clone, Debug)]
-enum Operation {
-    /// Hides the strokes at these places.
-    Erase(Box<[usize]>),
-    /// Hides that many strokes from the front.
-    Clear(usize),
-    /// Undoes the operations at these places.
-    Revoke(Box<[usize]>),
+    hiding: Hiding,
 }
 
 /// One stroke of a board.
@@ -102,35 +92,19 @@ impl Board {
                     self.strokes[*place].extend(points, end);
                 }
             }
-            Draw::Erase(strokes) => {
-                let there = strokes.iter().filter_map(|name| self.stroke_index.get(name).copied()).collect();
-                self.operate(record, Operation::Erase(there));
-            }
-            Draw::Revoke(draws) => {
-                let there = draws.iter().filter_map(|name| self.operation_index.get(name).copied()).collect();
-                self.operate(record, Operation::Revoke(there));
-            }
-            Draw::Clear => self.operate(record, Operation::Clear(self.strokes.len())),
             Draw::Opaque(_) | Draw::Unknown(_) => {}
+            draw => {
+                let place = |name: &_| self.stroke_index.get(name).copied();
+                if let Some(operation) = self.hiding.operation(&draw, self.strokes.len(), place) {
+                    self.hiding.push(record.identity, operation);
+                }
+            }
         }
     }
 
     /// The strokes that show, in the order of their begins.
     pub fn strokes(&self) -> impl Iterator<Item = &Stroke> {
-        let mut counts = vec![true; self.operations.len()];
-        let mut hidden = vec![false; self.strokes.len()];
-        let mut cleared = 0;
-        // A revoke names earlier operations only, so from the end on each is settled when its turn comes.
-        for (place, operation) in self.operations.iter().enumerate().rev() {
-            match operation {
-                _ if !counts[place] => {}
-                Operation::Erase(strokes) => strokes.iter().for_each(|stroke| hidden[*stroke] = true),
-                Operation::Clear(strokes) => cleared = cleared.max(*strokes),
-                Operation::Revoke(revoked) => revoked.iter().for_each(|place| counts[*place] = false),
-            }
-        }
-        let shown = self.strokes.iter().zip(hidden).skip(cleared).filter(|(_, hidden)| !hidden);
-        shown.map(|(stroke, _)| stroke)
+        self.hiding.shown(self.strokes.len()).map(|place| &self.strokes[place])
     }
 
     fn begin(&mut self, mut stroke: Stroke, points: Vec<i32>) {
@@ -139,13 +113,6 @@ impl Board {
             self.stroke_index.insert(name, self.strokes.len());
             self.strokes.push(stroke);
         }
-    }
-
-    /// Of two with the same author and `n`, which no store of ours makes, a revoke means the first.
-    fn operate(&mut self, record: &Record<'_>, operation: Operation) {
-        let name = (record.identity.author, record.identity.n);
-        self.operation_index.entry(name).or_insert(self.operations.len());
-        self.operations.push(operation);
     }
 }
 

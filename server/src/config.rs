@@ -251,7 +251,7 @@ pub struct Times {
     #[arg(long, env = "INKRELAY_ROOM_IDLE", default_value = "60s", value_name = "TIME", value_parser = duration)]
     pub room_idle: Duration,
 
-    /// After a room's last draw, until the room is deleted; 0 keeps rooms for ever. A room that somebody is in stays.
+    /// After a room's last draw, until the room is deleted, with its bans; 0 keeps rooms for ever. A room that somebody is in stays.
     #[arg(long, env = "INKRELAY_ROOM_TTL", default_value = "0", value_name = "TIME", value_parser = duration)]
     pub room_ttl: Duration,
 

@@ -78,6 +78,9 @@ pub enum ExportError {
         /// What is wrong with it.
         what: String,
     },
+    /// The file is something else.
+    #[error("this is no export of Inkrelay: {0}")]
+    NoExport(String),
     /// There is nothing, or nothing that could be kept.
     #[error("{0}")]
     Refused(String),

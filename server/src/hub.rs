@@ -80,6 +80,11 @@ impl Drop for RoomHandle {
 }
 
 impl RoomHandle {
+    fn hold(room: &Arc<Room>) -> Self {
+        room.enter();
+        Self(Arc::clone(room))
+    }
+
     /// To read the room's log. `None` when as many do as may.
     pub fn read(self) -> Option<ReaderHandle> {
         self.0.start_reading(false).then(|| ReaderHandle(self))
@@ -171,17 +176,42 @@ impl Hub {
         Ok(handle)
     }
 
+    /// The room where it is live, and otherwise one beside the hub's, for whoever looks or changes something and goes: it
+    /// counts as no live room, hears of nothing, and is gone when it is let go of. After a change through it
+    /// [`Hub::changed`] is to be called.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn visit(&self, id: &RoomId) -> Result<RoomHandle, StoreError> {
+        let visited = self.find(id).unwrap_or_else(|| self.make(id));
+        visited.load().await?;
+        Ok(visited)
+    }
+
+    /// Has the room that is live here, if it is another than the one through which something was changed, look at what the
+    /// store has now.
+    pub async fn changed(&self, visited: &Arc<Room>) {
+        let is_another = |live: &RoomHandle| !Arc::ptr_eq(live, visited);
+        if let Some(live) = self.find(visited.id()).filter(is_another) {
+            look_again(&live).await;
+        }
+    }
+
+    fn find(&self, id: &RoomId) -> Option<RoomHandle> {
+        self.rooms.get(id).map(|room| RoomHandle::hold(&room))
+    }
+
+    fn make(&self, id: &RoomId) -> RoomHandle {
+        RoomHandle::hold(&Arc::new(Room::new(id.clone(), Arc::clone(&self.node))))
+    }
+
     fn find_or_make(&self, id: &RoomId) -> Result<RoomHandle, NoEntry> {
-        let hold = |room: &Arc<Room>| {
-            room.enter();
-            RoomHandle(Arc::clone(room))
-        };
         // The usual case takes no write lock.
-        if let Some(room) = self.rooms.get(id) {
-            return Ok(hold(&room));
+        if let Some(room) = self.find(id) {
+            return Ok(room);
         }
         match self.rooms.entry(id.clone()) {
-            Entry::Occupied(room) => Ok(hold(room.get())),
+            Entry::Occupied(room) => Ok(RoomHandle::hold(room.get())),
             Entry::Vacant(_) if self.is_draining.load(Ordering::Acquire) => Err(NoEntry::Draining),
             Entry::Vacant(vacant) => {
                 let max = self.limits.get().rooms;
@@ -190,8 +220,9 @@ impl Hub {
                 }
                 self.live.fetch_add(1, Ordering::AcqRel);
                 self.node.store.watch(id);
-                let room = Arc::new(Room::new(id.clone(), Arc::clone(&self.node)));
-                Ok(hold(&vacant.insert(room)))
+                let room = self.make(id);
+                vacant.insert(Arc::clone(&room));
+                Ok(room)
             }
         }
     }
@@ -203,7 +234,9 @@ impl Hub {
     /// When the store does not answer: then it may be gone or not.
     pub async fn delete(&self, id: &RoomId) -> Result<bool, StoreError> {
         let deleted = self.node.store.delete(id).await;
-        self.look_again(id).await;
+        if let Some(room) = self.find(id) {
+            look_again(&room).await;
+        }
         deleted
     }
 
@@ -217,18 +250,10 @@ impl Hub {
         }
         let deleted = self.node.store.delete_idle(id, before).await;
         // Somebody may have come since it was looked at.
-        self.look_again(id).await;
-        deleted
-    }
-
-    /// Has a room that is live here compare its tail with the store.
-    async fn look_again(&self, id: &RoomId) {
-        let Some(room) = self.rooms.get(id).map(|room| Arc::clone(&room)) else { return };
-        room.request_catch_up();
-        if let Err(error) = room.load().await {
-            // It stays stale, and the watchdog comes back to it.
-            tracing::warn!(room = %id, %error, "could not look at a room that was deleted");
+        if let Some(room) = self.find(id) {
+            look_again(&room).await;
         }
+        deleted
     }
 
     /// The rooms that are live.
@@ -314,6 +339,19 @@ impl Hub {
         if let Some(error) = pin!(failed).next().await {
             tracing::warn!(%error, "could not compare rules with the store");
         }
+    }
+}
+
+/// Has a room compare its tail and its rules with the store, after a change that was not made through it.
+async fn look_again(room: &Arc<Room>) {
+    room.request_catch_up();
+    let looked = async {
+        room.load().await?;
+        room.read_rules().await
+    };
+    if let Err(error) = looked.await {
+        // It stays stale, and the watchdog comes back to it.
+        tracing::warn!(room = %room.id(), %error, "could not look at a room that was changed");
     }
 }
 

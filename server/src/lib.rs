@@ -3,6 +3,7 @@
 //! Dependencies point one way: `operators → transport → session → hub → room → store`, with the protocol under all.
 
 pub mod access;
+mod clock;
 pub mod config;
 pub mod export;
 pub mod hub;

@@ -1,15 +1,16 @@
-//! Retention: rooms in which nobody has drawn for long are deleted.
+//! Retention: rooms in which nobody has drawn for long are deleted, and their rules with them.
 //!
 //! A walk through all rooms of the store, a page at a time, that begins anew when it is through. A room that is in
 //! memory of any server, because somebody reads it, is present or draws, stays; so does one that does not say when its
-//! last draw was stored. Servers on one store all walk: each deletion is one step of the store, which looks at the
+//! last draw was stored. In a room that was only ruled the last change of its rules is what counts. Servers on one store all walk: each deletion is one step of the store, which looks at the
 //! last draw again.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use inkrelay_protocol::RoomId;
 
+use crate::clock;
 use crate::hub::Hub;
 use crate::random;
 use crate::store::StoreError;
@@ -63,7 +64,7 @@ impl Retention {
                 return Ok(step);
             }
             if found.last_at < before && self.hub.delete_idle(&found.room, before).await? {
-                tracing::info!(room = %found.room, last_at = found.last_at, "deleted: nobody drew for long");
+                tracing::info!(room = %found.room, last_at = found.last_at, "deleted: nobody drew or ruled for long");
                 step.deleted += 1;
             }
             self.after = Some(found.room);
@@ -79,9 +80,7 @@ impl Retention {
         // Servers that start together do not walk in step.
         tokio::time::sleep(Duration::from_millis(random::u64() % 1000)).await;
         loop {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-            let rest = match self.step(now).await {
+            let rest = match self.step(clock::unix_ms()).await {
                 Ok(Step { is_last: true, .. }) => (self.keep / REST_SHARE).clamp(STEP_EVERY, LONGEST_REST),
                 Ok(_) => STEP_EVERY,
                 Err(error) => {

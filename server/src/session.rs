@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use inkrelay_protocol::draw::{BatchError, Drawer, Refusal, check_batch};
@@ -20,6 +20,7 @@ use inkrelay_protocol::{ClientId, ErrorCode, Identity, Record, Role, RoomId, Ses
 use tokio::sync::watch;
 
 use crate::access::{Grant, NotTaken, Origins, Tickets, Tokens};
+use crate::clock;
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::live::Live;
@@ -355,6 +356,14 @@ impl Relay {
         Ok(entered.map_err(|_| StoreError::Unavailable("no answer in time".to_owned()))??)
     }
 
+    /// A room to look into or to change, live or not, though as many rooms are live as may be: see [`Hub::visit`].
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn visit(&self, room: &RoomId) -> Result<RoomHandle, Refused> {
+        in_time(async { self.hub.visit(room).await.map_err(Refused::from) }).await
+    }
+
     /// Deletes a room with all that was drawn in it, for ever. Its readers, here and on the other servers of the store,
     /// are reset to an empty board within 5 s. Whoever draws then begins another log, numbered from 1. Returns whether
     /// there was anything to delete.
@@ -461,8 +470,7 @@ impl Relay {
 
     /// Milliseconds since 1970; never less than it was, also when the clock is set back.
     fn now(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX).min(SAFE_INTEGER_MAX);
+        let now = clock::unix_ms().min(SAFE_INTEGER_MAX);
         self.last_at.fetch_max(now, Ordering::Relaxed).max(now)
     }
 }

@@ -21,12 +21,14 @@
 //!    and no later log of that room ever has the old one. A log without records is told as [`Epoch::EMPTY`].
 //! 7. **Bytes.** Records come back exactly as they were appended.
 //! 8. **Reading does not write.** Asking about a room that nobody has drawn in, or ruled, leaves no trace.
-//! 9. **Listing.** `rooms` tells the rooms that have records, in the order of their names' bytes. Whoever walks through
-//!    them page by page, until a page is empty, is told every room that is there all the time, and none twice; one that
-//!    comes or goes meanwhile may be told or not.
+//! 9. **Listing.** `rooms` tells the rooms that have records or rules, in the order of their names' bytes. Whoever walks
+//!    through them page by page, until a page is empty, is told every room that is there all the time, and none twice; one
+//!    that comes or goes meanwhile may be told or not.
 //! 10. **Deleting** is one step against appends: what was appended before is gone, and what is appended after begins
 //!     another log. The room's rules go too. From then on it is as one that nobody has drawn in. So its authors are numbered from 1: a
 //!     retry of a batch that was not the author's first is a gap. `Ok(true)` is as durable as an append.
+//! 11. **Restoring.** A log from elsewhere becomes the room's in one step: until then nobody sees anything of it. Its authors
+//!     go on from the numbers that came with it.
 //! 12. **Rules.** A room's rules stand apart from its log: either can be there without the other, and a new epoch
 //!     leaves them as they are. [`Store::set_rules`] takes effect only where the rules are those that were expected, so
 //!     that of two changes at once neither is lost. When it says that it did, they are as durable as an append. Rules
@@ -127,20 +129,22 @@ pub struct Chunk {
 pub struct RoomSummary {
     /// Its name.
     pub room: RoomId,
-    /// Its last record.
+    /// Its last record; the start of an empty log where it has rules alone.
     pub position: Position,
     /// Bytes of all its records.
     pub bytes: u64,
-    /// When that record was stored: milliseconds since 1970 by the clock of the server that took it; 0 when it does
-    /// not say.
+    /// When that record was stored, or, without one, when its rules were laid down: milliseconds since 1970 by the clock
+    /// of the server that did it; 0 when that is not told.
     pub last_at: u64,
 }
 
 impl RoomSummary {
-    /// Of a room with that head; `None` when it has no records.
-    pub fn new(room: RoomId, head: &Head) -> Option<Self> {
+    /// Of a room with that head and those rules; `None` when it has neither records nor rules.
+    pub fn new(room: RoomId, head: &Head, rules: &Rules) -> Option<Self> {
         let Head { position, bytes } = *head;
-        (position.seq > Seq::START).then_some(Self { room, position, bytes, last_at: position.identity.at })
+        let is_drawn = position.seq > Seq::START;
+        let last_at = if is_drawn { position.identity.at } else { rules.changed_at };
+        (is_drawn || *rules != Rules::default()).then_some(Self { room, position, bytes, last_at })
     }
 }
 
@@ -238,7 +242,7 @@ pub trait Store: Send + Sync + 'static {
     /// The newest number of that author which is stored; 0 for none.
     async fn last_n(&self, room: &RoomId, author: ClientId) -> Result<u64, StoreError>;
 
-    /// Rooms with records whose names come after that one, or the first ones; at most so many, at least one where there
+    /// Rooms with records or rules whose names come after that one, or the first ones; at most so many, at least one where there
     /// is one. A question of operators: in a large store its answer may take seconds.
     async fn rooms(&self, after: Option<&RoomId>, limit: usize) -> Result<Vec<RoomSummary>, StoreError>;
 
@@ -247,7 +251,8 @@ pub trait Store: Send + Sync + 'static {
     async fn delete(&self, room: &RoomId) -> Result<bool, StoreError>;
 
     /// Deletes a room whose last record was stored before `before`, in milliseconds since 1970, if no server watches
-    /// it; all of it in one step. Returns whether it did. A room that does not say when is never deleted.
+    /// it; all of it in one step. Without records it is when the rules were laid down that counts. Returns whether it did. A
+    /// room that does not say when is never deleted.
     async fn delete_idle(&self, room: &RoomId, before: u64) -> Result<bool, StoreError>;
 
     /// Begins to bring in a log from elsewhere, which is to be the room's.
@@ -305,9 +310,9 @@ pub(crate) fn nothing_to_restore() -> StoreError {
     StoreError::Unavailable("a log without records cannot be restored".to_owned())
 }
 
-/// Whether a room's last record says that it is from before that time.
-pub(crate) fn is_idle(last: Identity, before: u64) -> bool {
-    last.at > 0 && last.at < before
+/// Whether a room's last record, or its rules, say that they are from before that time.
+pub(crate) fn is_idle(last_at: u64, before: u64) -> bool {
+    last_at > 0 && last_at < before
 }
 
 /// What to do with a batch, given the author's latest.

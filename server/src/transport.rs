@@ -26,7 +26,7 @@ pub(crate) use board::{accepts_gzip, content_type};
 pub(crate) use encoding::Encoding;
 pub(crate) use http::ready;
 pub use listener::{Listener, Server, listen};
-pub(crate) use moderation::{answer as moderation_answer, read_action};
+pub(crate) use moderation::{answer as moderation_answer, laid_down, read_action};
 pub(crate) use problem::Problem;
 pub(crate) use snapshot::of as snapshot_of;
 pub use tls::{Certificates, TlsError};

@@ -1,7 +1,7 @@
 //! The commands that work on a store itself: list rooms, delete one, export and import.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// A command that works on a store.
 #[derive(Subcommand)]
 pub enum Upkeep {
-    /// List the rooms of a store: name, records, bytes, time of the last draw
+    /// List the rooms of a store: name, records, bytes, time of the last draw (without one, of the last change of rules)
     Rooms {
         #[command(flatten)]
         place: Place,
@@ -43,7 +43,7 @@ pub enum Upkeep {
         /// All rooms
         #[arg(long)]
         all: bool,
-        /// The file, which is there only when it is complete; without it, the standard output
+        /// The file, which is there only when it is complete; without it, or with -, the standard output
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
         #[command(flatten)]
@@ -51,7 +51,7 @@ pub enum Upkeep {
     },
     /// Bring the rooms of a file into a store
     Import {
-        /// The file, or - for the standard input
+        /// The file, a pipe, or - for the standard input
         file: PathBuf,
         /// Replace rooms that are there already, instead of leaving them as they are
         #[arg(long)]
@@ -109,15 +109,21 @@ pub async fn run(command: Upkeep) -> Result<(), String> {
             let deleted = store.delete(&room).await;
             store.close().await;
             match deleted {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(format!("nobody has drawn in room {room}")),
+                Ok(true) => {
+                    eprintln!("deleted room {room} with its rules");
+                    Ok(())
+                }
+                Ok(false) => {
+                    Err(format!("there is no room {room}: nobody has drawn in it or laid down rules"))
+                }
                 Err(error) => Err(error.to_string()),
             }
         }
         Upkeep::Export { room, out, place, all: _ } => {
             let source = place.source().await?;
             let rooms = room.as_ref().map_or(Which::All, Which::One);
-            let done = match &out {
+            let done = match out.as_deref().filter(|file| !is_standard(file)) {
+                Some(file) if is_no_file(file) => export_along(&source, rooms, file).await,
                 Some(file) => export_into(&source, rooms, file).await,
                 None => export_to(&source, rooms, io::stdout().lock()).await,
             };
@@ -153,6 +159,11 @@ async fn export_to(source: &Source, rooms: Which<'_>, out: impl Write) -> Result
     Ok(done)
 }
 
+/// Into a pipe or a device, which stays what it is.
+async fn export_along(source: &Source, rooms: Which<'_>, file: &Path) -> Result<Progress, ExportError> {
+    export_to(source, rooms, OpenOptions::new().write(true).open(file)?).await
+}
+
 /// Under another name until it is complete and synced: a file of that name is never half an export.
 async fn export_into(source: &Source, rooms: Which<'_>, file: &Path) -> Result<Progress, ExportError> {
     let not_a_file = || ExportError::Refused(format!("{} is no name of a file", file.display()));
@@ -178,22 +189,21 @@ async fn export_into(source: &Source, rooms: Which<'_>, file: &Path) -> Result<P
 
 async fn import(file: &Path, replace: bool, place: &Place) -> Result<(), String> {
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let input = if file == Path::new("-") {
-        None
-    } else {
-        let open = || File::open(file).map(|file| BufReader::with_capacity(BUFFER_BYTES, file));
-        // Read once before anything is changed: then a damaged file changes nothing.
-        export::check(open().map_err(|error| named(&error))?).map_err(|error| named(&error))?;
-        Some(open().map_err(|error| named(&error))?)
-    };
-    let store = place.store().await?;
-    let told = now_and_then("imported");
-    let imported = match input {
-        Some(input) => export::import(input, &*store, replace, told).await,
-        None => {
-            let input = BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock());
-            export::import(input, &*store, replace, told).await
+    let open = || -> Result<Box<dyn Read>, String> {
+        if is_standard(file) {
+            return Ok(Box::new(io::stdin()));
         }
+        let file = File::open(file).map_err(|error| named(&error))?;
+        Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, file)))
+    };
+    // Read once before anything is changed: then a damaged file changes nothing. A pipe can be read only once.
+    if !is_standard(file) && !is_no_file(file) {
+        export::check(open()?).map_err(|error| named(&error))?;
+    }
+    let store = place.store().await?;
+    let imported = match open() {
+        Ok(input) => export::import(input, &*store, replace, now_and_then("imported")).await,
+        Err(error) => Err(ExportError::Refused(error)),
     };
     store.close().await;
     let imported = imported.map_err(|error| named(&error))?;
@@ -205,6 +215,16 @@ async fn import(file: &Path, replace: bool, place: &Place) -> Result<(), String>
             imported.existing.len()
         )),
     }
+}
+
+/// Whether the standard input or output is meant.
+fn is_standard(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+/// Whether a pipe, a device or a folder has that name: what is read or written there is not there a second time.
+fn is_no_file(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|found| !found.is_file())
 }
 
 fn now_and_then(what: &'static str) -> impl FnMut(&Progress) {

@@ -19,6 +19,9 @@ const CONTENT_BYTES: u32 = 1 << 30;
 const ARRAY: u8 = 0x93;
 const BINARY: u8 = 0xc6;
 const INTEGER: u8 = 0xce;
+/// The first bytes of the header, and so of every export.
+const BEGINNING: [u8; 3] = [ARRAY, 0, BINARY];
+const CUT_OFF: &str = "the file ends here, without its end mark: it was cut off";
 /// Bytes of a part before its content.
 const HEAD_BYTES: usize = 7;
 
@@ -250,9 +253,13 @@ impl<R: Read> FrameReader<R> {
     }
 
     fn part(&mut self) -> Result<(u8, Bytes), ExportError> {
-        let mut head = [0; HEAD_BYTES];
-        self.fill(&mut head)?;
-        let [array, tag, binary, len @ ..] = head;
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        (&mut self.file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        if self.read == 0 && !head.starts_with(&BEGINNING) {
+            return Err(no_export(&head));
+        }
+        let head = head.try_into().map_err(|_| self.damaged(CUT_OFF))?;
+        let [array, tag, binary, len @ ..]: [u8; HEAD_BYTES] = head;
         let len = u32::from_be_bytes(len);
         if array != ARRAY || tag > 0x7f || binary != BINARY || len > CONTENT_BYTES {
             return Err(self.damaged("no part of an export begins here"));
@@ -274,10 +281,16 @@ impl<R: Read> FrameReader<R> {
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), ExportError> {
         self.file.read_exact(bytes).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => {
-                self.damaged("the file ends here, without its end mark: it was cut off")
-            }
+            ErrorKind::UnexpectedEof => self.damaged(CUT_OFF),
             _ => error.into(),
         })
     }
+}
+
+/// Of a file with those first bytes.
+fn no_export(begins_with: &[u8]) -> ExportError {
+    ExportError::NoExport(match begins_with {
+        [] => "it is empty".to_owned(),
+        bytes => format!("it begins with \"{}\"", bytes.escape_ascii()),
+    })
 }

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
 
 use super::frame::{Frame, VERSION};
 use super::{ExportError, Progress, Source};
+use crate::clock;
 use crate::store::{LatestBatch, ReadLimit, identity_of};
 
 /// Records that are in memory at once, unless one alone is larger.
@@ -39,8 +39,7 @@ pub async fn export(
     out: &mut impl Write,
     mut progress: impl FnMut(&Progress),
 ) -> Result<Progress, ExportError> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let made_at = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let made_at = clock::unix_ms();
     let made_by = concat!("inkrelay ", env!("CARGO_PKG_VERSION")).to_owned();
     Frame::Header { version: VERSION, made_at, made_by }.write(out)?;
     let mut done = Progress::default();

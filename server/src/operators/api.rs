@@ -10,17 +10,20 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use inkrelay_protocol::{CloseCode, ErrorCode, RoomId};
+use inkrelay_protocol::{CloseCode, ErrorCode, RoomId, Seq};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Operators;
 use super::process::{self, Process};
 use super::sampler::{RoomRates, Sample};
+use crate::hub::RoomHandle;
 use crate::metrics::Transport;
 use crate::metrics::histogram::{Bounds, Histogram};
 use crate::room::Room;
-use crate::transport::{Problem, moderation_answer, read_action, snapshot_of};
+use crate::session::moderation::Action;
+use crate::store::Rules;
+use crate::transport::{Problem, laid_down, moderation_answer, read_action, snapshot_of};
 
 /// Rooms in one answer at most, and without being asked for a number.
 const ROOMS_MAX: usize = 500;
@@ -33,7 +36,7 @@ pub(super) fn routes() -> Router<Operators> {
         .route("/api/rooms", get(rooms))
         .route("/api/rooms/{room}", get(room).delete(delete))
         .route("/api/rooms/{room}/snapshot", get(snapshot))
-        .route("/api/rooms/{room}/moderation", post(moderate))
+        .route("/api/rooms/{room}/moderation", get(rules).post(moderate))
         .route("/api/rooms/{room}/close", post(close))
 }
 
@@ -42,6 +45,20 @@ fn named(name: &str) -> Result<RoomId, Problem> {
     name.parse().map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
         Problem::new(ErrorCode::Malformed, error.to_string())
     })
+}
+
+/// A room that is live here, or that somebody has drawn in or ruled. To look at a name brings no room to life, and
+/// counts as none.
+async fn existing(operators: &Operators, name: &str) -> Result<RoomHandle, Problem> {
+    let id = named(name)?;
+    let room = operators.relay.visit(&id).await?;
+    let is_stored = room.head().seq > Seq::START || *room.rules() != Rules::default();
+    if is_stored || operators.relay.hub.is_live(&id) {
+        return Ok(room);
+    }
+    let detail =
+        "there is no such room: nobody is in it here, has drawn in it, or has laid down rules for it";
+    Err(Problem::new(ErrorCode::NotFound, detail))
 }
 
 /// One sample. What grows is told as it is now: whoever asks twice knows the rate.
@@ -190,13 +207,13 @@ fn row(room: Arc<Room>, sample: &Sample) -> Row {
     Row { rates, participants: room.participant_count(), room }
 }
 
-/// One room: who is here, and how it is.
+/// One room: how it is, and who is in it; where it is not live here, nobody is told of.
 async fn room(State(operators): State<Operators>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
-    let id = named(&name)?;
+    let handle = existing(&operators, &name).await?;
     let sample = operators.sampler.latest_of_rooms();
-    let handle = operators.relay.enter(&id).await?;
     let mut answer = row(Arc::clone(&handle), &sample).json();
     let participants = handle.participants().into_iter();
+    answer["is_live"] = operators.relay.hub.is_live(handle.id()).into();
     answer["is_locked"] = handle.is_locked().into();
     answer["people"] = participants
         .map(|person| json!({"client": person.client.get(), "name": person.profile.name, "rgba": person.profile.rgba}))
@@ -210,24 +227,32 @@ async fn snapshot(
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let handle = operators.relay.enter(&named(&name)?).await?;
-    snapshot_of(handle, None, &headers).await
+    snapshot_of(existing(&operators, &name).await?, None, &headers).await
 }
 
-/// What moderators do too, asked and answered as they are.
+/// What is laid down.
+async fn rules(State(operators): State<Operators>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
+    Ok(laid_down(&operators.relay, &*existing(&operators, &name).await?).await?)
+}
+
+/// What moderators do too, asked and answered as they are. A room may be locked, and somebody banned, before anybody
+/// has drawn in it.
 async fn moderate(
     State(operators): State<Operators>,
     Path(name): Path<String>,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let action = read_action(&body).map_err(|why| Problem::new(ErrorCode::Malformed, why))?;
+    let action = read_action(&body)?;
+    if matches!(action, Action::Kick(_) | Action::Erase(_) | Action::Clear) {
+        existing(&operators, &name).await?;
+    }
     let done = operators.relay.moderate(&named(&name)?, action).await?;
     Ok(moderation_answer(&done))
 }
 
 /// Sends everyone away who is in the room on this server. Its ink stays, and they may come back.
 async fn close(State(operators): State<Operators>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
-    let handle = operators.relay.enter(&named(&name)?).await?;
+    let handle = existing(&operators, &name).await?;
     let readers = handle.readers();
     handle.close_sessions();
     tracing::info!(room = %handle.id(), readers, "an operator closed the room");

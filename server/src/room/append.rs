@@ -1,6 +1,7 @@
 //! The append path of a room: what waits while one append is in flight goes together in the next.
 
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,8 +37,10 @@ const RESERVE_BYTES: u64 = 4096;
 const RESERVED_RECORD_BYTES: usize = 1024;
 
 /// A store that keeps silent is as one that says it cannot answer.
-pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    let no_answer = |_| Err(StoreError::Unavailable("no answer in time".to_owned()));
+pub(super) async fn in_time<T, E: From<StoreError>>(
+    asked: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let no_answer = |_| Err(StoreError::Unavailable("no answer in time".to_owned()).into());
     tokio::time::timeout(ANSWER_TIME, asked).await.unwrap_or_else(no_answer)
 }
 
@@ -64,8 +67,30 @@ pub enum NotStored {
 /// A batch that is stored, and the head after it.
 pub type Answer = Result<(Stored, Position), NotStored>;
 
-/// Hears what became of a batch, on the room's own task: it returns at once and never blocks.
-pub type Reply = Box<dyn FnOnce(Answer) + Send>;
+/// Hears what became of a batch. Let go of without an answer, as when the store panics, it hears that nobody knows.
+pub struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
+
+impl Reply {
+    /// Of what is called on the room's own task: it returns at once, never blocks and never panics.
+    pub fn new(hears: impl FnOnce(Answer) + Send + 'static) -> Self {
+        Self(Some(Box::new(hears)))
+    }
+
+    /// Tells it.
+    pub fn give(mut self, answer: Answer) {
+        if let Some(hears) = self.0.take() {
+            hears(answer);
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(hears) = self.0.take() {
+            hears(Err(NotStored::Unknown));
+        }
+    }
+}
 
 /// A batch that waits for the store.
 pub struct Waiting {
@@ -126,14 +151,34 @@ impl Appends {
     }
 }
 
+/// Whoever is at work on a room's appends. Where the work breaks off, whatever waits is let go of, and the next batch
+/// finds somebody anew.
+struct AtWork<'a> {
+    room: &'a Room,
+    is_done: bool,
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        // Let go of outside of the lock: replies are given.
+        let left = std::mem::take(&mut *lock(&self.room.appends));
+        tracing::error!(room = %self.room.id, batches = left.waiting.len(), "the work on a room's appends broke off");
+        // What was in flight may be stored: whoever reads next looks, or the watchdog.
+        self.room.mark_stale();
+    }
+}
+
 /// Work on a room's appends, which others wait for too: when whoever does it stops, it goes on by itself.
 struct Work(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
 
 impl Work {
     fn poll(&mut self, context: &mut Context<'_>) {
-        // Not there while it is polled: if that panics, it does not go on.
+        // Not there while it is polled: if that panics, it does not go on. Whoever does the work is answered as all others.
         if let Some(mut work) = self.0.take()
-            && work.as_mut().poll(context).is_pending()
+            && let Ok(Poll::Pending) = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)))
         {
             self.0 = Some(work);
         }
@@ -168,7 +213,7 @@ impl Room {
             // Whoever asked may be gone; then nobody needs the answer.
             let _ = sender.send(answer);
         };
-        if let Some(mut work) = self.begin_append(batch, role, Box::new(reply)) {
+        if let Some(mut work) = self.begin_append(batch, role, Reply::new(reply)) {
             // The first append of this work has the batch in it.
             return poll_fn(|context| {
                 work.poll(context);
@@ -193,13 +238,14 @@ impl Room {
             }
             Ok(false) => None,
             Err(waiting) => {
-                (waiting.reply)(Err(NotStored::Overloaded));
+                waiting.reply.give(Err(NotStored::Overloaded));
                 None
             }
         }
     }
 
     async fn work_on_appends(self: &Arc<Self>) {
+        let mut at_work = AtWork { room: self, is_done: false };
         loop {
             if lock(&self.appends).is_shared {
                 // Those who were answered together come again together: what has arrived is read first.
@@ -207,6 +253,8 @@ impl Room {
             }
             let group = lock(&self.appends).take_group();
             if group.is_empty() {
+                // Somebody else may be at work already.
+                at_work.is_done = true;
                 return;
             }
             let group = if self.is_locked() { self.refuse_in_lock(group).await } else { group };
@@ -231,9 +279,9 @@ impl Room {
                 Ok(last_n) if waiting.batch.last_n() <= last_n => fitting.push(waiting),
                 Ok(last_n) => {
                     let stored = usize::try_from((last_n + 1).saturating_sub(first_n)).unwrap_or(usize::MAX);
-                    (waiting.reply)(Err(NotStored::Locked { stored }));
+                    waiting.reply.give(Err(NotStored::Locked { stored }));
                 }
-                Err(_) => (waiting.reply)(Err(NotStored::Unknown)),
+                Err(_) => waiting.reply.give(Err(NotStored::Unknown)),
             }
         }
         fitting
@@ -263,8 +311,8 @@ impl Room {
             let last_n = if author.is_anonymous() { Ok(0) } else { self.last_n(author).await };
             match last_n {
                 Ok(last_n) if waiting.batch.last_n() <= last_n => fitting.push(waiting),
-                Ok(_) => (waiting.reply)(Err(NotStored::RoomFull)),
-                Err(_) => (waiting.reply)(Err(NotStored::Unknown)),
+                Ok(_) => waiting.reply.give(Err(NotStored::RoomFull)),
+                Err(_) => waiting.reply.give(Err(NotStored::Unknown)),
             }
         }
         fitting
@@ -321,7 +369,7 @@ impl Room {
             self.promise_beat();
         }
         for (reply, outcome) in replies.into_iter().zip(appended.outcomes) {
-            reply(outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
+            reply.give(outcome.map(|stored| (stored, head)).map_err(NotStored::Gap));
         }
         if is_new {
             self.keep_promise(bytes_of(&records), begun);
@@ -345,6 +393,6 @@ fn takes_ink_away(batch: &Batch) -> bool {
 
 fn answer_all(replies: Vec<Reply>, why: NotStored) {
     for reply in replies {
-        reply(Err(why));
+        reply.give(Err(why));
     }
 }

@@ -1,10 +1,11 @@
 //! Which strokes of one author still show, found in a log that is read part by part.
 //!
 //! Pure. A [`inkrelay_protocol::Board`] would hold all that anyone drew; this holds numbers of one author's strokes, and
-//! so many at most. What is beyond is left to another pass over the log. The rules of the board (B-1 to B-20) hold here.
+//! so many at most. What is beyond is left to another pass over the log. What hides them is the board's own to say.
 
 use std::collections::HashMap;
 
+use inkrelay_protocol::board::Hiding;
 use inkrelay_protocol::msgpack::Reader;
 use inkrelay_protocol::{Board, ClientId, Draw, Record};
 
@@ -26,18 +27,10 @@ pub struct Strokes {
     /// The strokes' numbers, in the order of their begins.
     numbers: Vec<u64>,
     places: HashMap<u64, usize>,
-    /// What hides these strokes or undoes that, in the order of the log.
-    operations: Vec<Operation>,
-    operation_index: HashMap<(ClientId, u64), usize>,
+    /// What hides these strokes or undoes that.
+    hiding: Hiding,
     /// Operations, and names in them. When there are too many, nobody knows any more what is hidden.
     names: usize,
-}
-
-enum Operation {
-    Erase(Vec<usize>),
-    /// Hides that many from the front.
-    Clear(usize),
-    Revoke(Vec<usize>),
 }
 
 impl Strokes {
@@ -47,20 +40,8 @@ impl Strokes {
     }
 
     fn within(author: ClientId, to_pass: u64, limits: (usize, usize)) -> Self {
-        let (places, operation_index) = (HashMap::new(), HashMap::new());
-        let (numbers, operations) = (Vec::new(), Vec::new());
-        Self {
-            author,
-            limits,
-            to_pass,
-            met: 0,
-            more_from: None,
-            numbers,
-            places,
-            operations,
-            operation_index,
-            names: 0,
-        }
+        let (numbers, places, hiding) = (Vec::new(), HashMap::new(), Hiding::default());
+        Self { author, limits, to_pass, met: 0, more_from: None, numbers, places, hiding, names: 0 }
     }
 
     /// Takes the next record of the log.
@@ -96,32 +77,18 @@ impl Strokes {
         if self.is_lost() {
             return;
         }
-        let operation = match Draw::decode(record.draw) {
-            Ok(Draw::Erase(strokes)) => {
-                let own = strokes.iter().filter(|(author, _)| *author == self.author);
-                Operation::Erase(own.filter_map(|(_, number)| self.places.get(number).copied()).collect())
-            }
-            Ok(Draw::Revoke(draws)) => Operation::Revoke(
-                draws.iter().filter_map(|name| self.operation_index.get(name).copied()).collect(),
-            ),
-            Ok(Draw::Clear) => Operation::Clear(self.numbers.len()),
-            _ => return,
+        let place = |(author, number): &(ClientId, u64)| {
+            self.places.get(number).copied().filter(|_| *author == self.author)
         };
-        let names = match &operation {
-            Operation::Erase(places) | Operation::Revoke(places) => places.len(),
-            Operation::Clear(strokes) => (*strokes).min(1),
-        };
-        if names == 0 {
-            return;
-        }
-        self.names += 1 + names;
+        let Ok(draw) = Draw::decode(record.draw) else { return };
+        let operation = self.hiding.operation(&draw, self.numbers.len(), place);
+        let Some(operation) = operation.filter(|operation| operation.names() > 0) else { return };
+        self.names += 1 + operation.names();
         if self.is_lost() {
-            (self.operations, self.operation_index) = (Vec::new(), HashMap::new());
-            return;
+            self.hiding = Hiding::default();
+        } else {
+            self.hiding.push(record.identity, operation);
         }
-        let name = (record.identity.author, record.identity.n);
-        self.operation_index.entry(name).or_insert(self.operations.len());
-        self.operations.push(operation);
     }
 
     fn is_lost(&self) -> bool {
@@ -131,19 +98,7 @@ impl Strokes {
     /// The numbers of this pass's strokes that show, or, where more hides and shows than can be kept in mind, of all of
     /// them: to hide what is hidden does no harm.
     pub fn shown(&self) -> Vec<u64> {
-        let mut counts = vec![true; self.operations.len()];
-        let mut hidden = vec![false; self.numbers.len()];
-        let mut cleared = 0;
-        for (place, operation) in self.operations.iter().enumerate().rev() {
-            match operation {
-                _ if !counts[place] => {}
-                Operation::Erase(strokes) => strokes.iter().for_each(|stroke| hidden[*stroke] = true),
-                Operation::Clear(strokes) => cleared = cleared.max(*strokes),
-                Operation::Revoke(revoked) => revoked.iter().for_each(|place| counts[*place] = false),
-            }
-        }
-        let shown = self.numbers.iter().zip(hidden).skip(cleared).filter(|(_, hidden)| !hidden);
-        shown.map(|(number, _)| *number).collect()
+        self.hiding.shown(self.numbers.len()).map(|place| self.numbers[place]).collect()
     }
 
     /// With how many begins dealt with the next pass is to begin; `None` when this was the last.
@@ -256,6 +211,6 @@ mod tests {
         let draw = Draw::Clear.to_bytes();
         let identity = Identity { author: id(1), n: 1, at: 1 };
         let strokes = read(&[(identity, draw)], Strokes::new(id(2), 0));
-        assert!(strokes.shown().is_empty() && strokes.operations.is_empty() && strokes.passed().is_none());
+        assert!(strokes.shown().is_empty() && strokes.hiding.is_empty() && strokes.passed().is_none());
     }
 }

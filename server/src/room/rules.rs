@@ -15,6 +15,7 @@ use super::append::in_time;
 use super::gossip::Gossip;
 use super::presence::POLL_PRESENCE;
 use super::{Room, StoreError};
+use crate::clock;
 use crate::lock::lock;
 use crate::store::Rules;
 use crate::store::rules::{RuleChange, TooManyBans};
@@ -54,7 +55,8 @@ pub(super) struct RoomRules {
     current: watch::Sender<Arc<Rules>>,
     /// The same as in `current`, for the way of every draw.
     is_locked: AtomicBool,
-    /// Held by whoever reads or changes the store's: what is read later is taken later.
+    /// Held by whoever reads or changes the store's, also while the store is asked: what is read later is taken later.
+    /// Whoever waits for it gives up when its own time is over, and so does whoever holds it.
     alone: tokio::sync::Mutex<()>,
     read_at: Mutex<Option<Instant>>,
     /// Whether a task is about to read them.
@@ -165,19 +167,30 @@ impl Room {
         !untold.is_empty() && untold.remove(&client).is_some_and(|until| until > Instant::now())
     }
 
-    /// Makes one change of the rules, here and for all servers. Returns them as they are then.
+    /// Makes one change of the rules, here and for all servers, in the time in which everything is answered. Returns them
+    /// as they are then.
     ///
     /// # Errors
     /// Why they are not, or may not be, changed.
-    pub async fn change_rules(&self, change: &RuleChange) -> Result<Arc<Rules>, NotChanged> {
+    pub async fn change_rules(self: &Arc<Self>, change: &RuleChange) -> Result<Arc<Rules>, NotChanged> {
+        let changed = in_time(self.change_alone(change)).await;
+        if matches!(changed, Err(NotChanged::Store(_))) {
+            // They may be changed all the same.
+            self.request_rules();
+        }
+        changed
+    }
+
+    async fn change_alone(&self, change: &RuleChange) -> Result<Arc<Rules>, NotChanged> {
         let _alone = self.rules.alone.lock().await;
         for _ in 0..TRIES {
-            let expected = in_time(self.node.store.rules(&self.id)).await?;
+            let expected = self.node.store.rules(&self.id).await?;
             let mut rules = expected.clone();
             rules.change(change)?;
-            let is_changed =
-                rules == expected || in_time(self.node.store.set_rules(&self.id, &expected, &rules)).await?;
-            if is_changed {
+            if rules != expected {
+                rules.date(clock::unix_ms());
+            }
+            if rules == expected || self.node.store.set_rules(&self.id, &expected, &rules).await? {
                 self.take_rules(rules);
                 self.tell(&Gossip::RulesChanged);
                 return Ok(self.rules());
@@ -186,17 +199,20 @@ impl Room {
         Err(StoreError::Unavailable("others change the rules all the time".to_owned()).into())
     }
 
-    /// Reads the rules from the store.
+    /// Reads the rules from the store, in the time in which everything is answered.
     ///
     /// # Errors
     /// When it does not answer. What was known holds until then.
     pub async fn read_rules(&self) -> Result<(), StoreError> {
-        let _alone = self.rules.alone.lock().await;
-        self.read_alone().await
+        in_time(async {
+            let _alone = self.rules.alone.lock().await;
+            self.read_alone().await
+        })
+        .await
     }
 
     async fn read_alone(&self) -> Result<(), StoreError> {
-        let rules = in_time(self.node.store.rules(&self.id)).await?;
+        let rules = self.node.store.rules(&self.id).await?;
         self.take_rules(rules);
         Ok(())
     }

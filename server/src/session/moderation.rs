@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use inkrelay_protocol::{ClientId, Draw, Identity, Record, Role, RoomId};
+use inkrelay_protocol::{ClientId, Draw, ErrorCode, Identity, Record, Role, RoomId};
 use tokio::sync::watch;
 
 use super::{Refused, Relay};
@@ -109,7 +109,14 @@ impl Relay {
     /// # Errors
     /// Why it is not done, or may not be. All of it can be asked for again.
     pub async fn moderate(self: &Arc<Self>, room: &RoomId, action: Action) -> Result<Done, Refused> {
-        let room = self.enter(room).await?;
+        let (relay, room) = (Arc::clone(self), room.clone());
+        // In a task of its own: what was begun is told to everyone here, also when whoever asked is gone.
+        let done = tokio::spawn(async move { relay.carry_out(&room, action).await });
+        done.await.unwrap_or_else(|_| Err(Refused::new(ErrorCode::Internal, "a fault of the server's own")))
+    }
+
+    async fn carry_out(self: &Arc<Self>, room: &RoomId, action: Action) -> Result<Done, Refused> {
+        let room = self.visit(room).await?;
         tracing::info!(room = %room.id(), ?action, "moderation");
         let change = match action {
             Action::Lock(is_locked) => RuleChange::Lock(is_locked),
@@ -127,7 +134,9 @@ impl Relay {
                 return failure.map_or(Ok(done), Err);
             }
         };
-        let rules = room.change_rules(&change).await?;
+        let changed = room.change_rules(&change).await;
+        self.hub.changed(&room).await;
+        let rules = changed?;
         Ok(Done { rules, erasure: None, records: Vec::new() })
     }
 
@@ -150,7 +159,7 @@ impl Relay {
         room: &Arc<Room>,
         client: ClientId,
     ) -> Result<watch::Receiver<State>, Refused> {
-        let busy = |why| Refused::new(inkrelay_protocol::ErrorCode::RateLimited, why);
+        let busy = |why| Refused::new(ErrorCode::RateLimited, why);
         let mut erasures = lock(&self.erasures.0);
         if let Some(state) = erasures.get(room.id()).cloned() {
             let (is_same, has_ended) = (state.borrow().erasure.client == client, state.borrow().has_ended());
@@ -176,7 +185,7 @@ impl Relay {
         drop(erasures);
         let (relay, room) = (Arc::clone(self), room.id().clone());
         tokio::spawn(async move {
-            let result = match relay.enter(&room).await {
+            let result = match relay.visit(&room).await {
                 Ok(room) => relay.erase_all(&room, client, &sender).await,
                 Err(refused) => Err(refused),
             };
@@ -260,7 +269,9 @@ impl Relay {
             (author, n)
         };
         let names = batch.records.iter().map(name).collect();
-        room.append_and_wait(batch, Role::Moderator).await?;
+        let appended = room.append_and_wait(batch, Role::Moderator).await;
+        self.hub.changed(room).await;
+        appended?;
         Ok(names)
     }
 }

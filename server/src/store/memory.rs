@@ -1,6 +1,6 @@
 //! The store in memory: for tests and throw-away boards. Nothing survives the process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
@@ -18,8 +18,8 @@ use crate::random;
 /// Logs in a map. See the module's documentation.
 pub struct MemoryStore {
     rooms: Arc<Mutex<BTreeMap<RoomId, Log>>>,
-    /// Of the rooms that somebody ruled.
-    rules: Mutex<HashMap<RoomId, Rules>>,
+    /// Of the rooms that somebody ruled. Locked after the rooms, where both are.
+    rules: Mutex<BTreeMap<RoomId, Rules>>,
     secret: [u8; 32],
 }
 
@@ -136,30 +136,41 @@ impl Store for MemoryStore {
     }
 
     async fn rooms(&self, after: Option<&RoomId>, limit: usize) -> Result<Vec<RoomSummary>, StoreError> {
-        let rooms = self.lock();
-        let after = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.clone()));
-        let rooms = rooms.range((after, Bound::Unbounded));
-        let summary = |(room, log): (&RoomId, &Log)| RoomSummary::new(room.clone(), &log.head());
-        Ok(rooms.filter_map(summary).take(limit.max(1)).collect())
+        let (rooms, rules) = (self.lock(), lock(&self.rules));
+        let limit = limit.max(1);
+        let after = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let drawn = rooms.range::<RoomId, _>(after).map(|(room, _)| room).take(limit);
+        let ruled = rules.range::<RoomId, _>(after).map(|(room, _)| room).take(limit);
+        let names: BTreeSet<_> = drawn.chain(ruled).collect();
+        let summary = |room: &RoomId| {
+            let head = rooms.get(room).map_or(Head::EMPTY, Log::head);
+            RoomSummary::new(room.clone(), &head, &rules.get(room).cloned().unwrap_or_default())
+        };
+        Ok(names.into_iter().filter_map(summary).take(limit).collect())
     }
 
     async fn delete(&self, room: &RoomId) -> Result<bool, StoreError> {
-        let had_rules = lock(&self.rules).remove(room).is_some();
-        // Dropped outside of the lock: it may be many records.
-        let deleted = self.lock().remove(room);
-        Ok(deleted.is_some() || had_rules)
+        // Dropped outside of the locks: it may be many records.
+        let (log, rules) = {
+            let mut rooms = self.lock();
+            (rooms.remove(room), lock(&self.rules).remove(room))
+        };
+        Ok(log.is_some() || rules.is_some())
     }
 
     async fn delete_idle(&self, room: &RoomId, before: u64) -> Result<bool, StoreError> {
-        let deleted = {
-            let mut rooms = self.lock();
-            let idle = rooms.get(room).is_some_and(|log| is_idle(log.head().position.identity, before));
-            if idle { rooms.remove(room) } else { None }
+        let _deleted = {
+            let (mut rooms, mut rules) = (self.lock(), lock(&self.rules));
+            let last_at = match rooms.get(room) {
+                Some(log) => log.head().position.identity.at,
+                None => rules.get(room).map_or(0, |rules| rules.changed_at),
+            };
+            if !is_idle(last_at, before) {
+                return Ok(false);
+            }
+            (rooms.remove(room), rules.remove(room))
         };
-        if deleted.is_some() {
-            lock(&self.rules).remove(room);
-        }
-        Ok(deleted.is_some())
+        Ok(true)
     }
 
     async fn restore(&self, room: &RoomId) -> Result<Box<dyn Restore>, StoreError> {

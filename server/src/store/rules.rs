@@ -27,6 +27,8 @@ pub struct Rules {
     kicks: u64,
     /// The clients of the last of them, the newest at the end.
     kicked: VecDeque<ClientId>,
+    /// When they were changed last, in milliseconds since 1970; 0 where that was not noted.
+    pub changed_at: u64,
 }
 
 /// One change of a room's rules. Made twice it has the effect of once, but for a kick.
@@ -77,6 +79,14 @@ impl Rules {
         Ok(())
     }
 
+    /// Notes when they were changed. Rules that lay nothing down any more are those of a room that nobody ruled.
+    pub fn date(&mut self, at: u64) {
+        self.changed_at = 0;
+        if *self != Self::default() {
+            self.changed_at = at;
+        }
+    }
+
     /// Whether a client, or whoever's token names that subject, is kept out. Without a ticket there is no client
     /// that could be.
     pub fn ban(&self, client: ClientId, subject: Option<&str>) -> bool {
@@ -101,7 +111,7 @@ impl Rules {
         if *self == Self::default() {
             return out;
         }
-        msgpack::write_array(&mut out, 5);
+        msgpack::write_array(&mut out, if self.changed_at > 0 { 6 } else { 5 });
         msgpack::write_bool(&mut out, self.is_locked);
         msgpack::write_array(&mut out, self.banned_clients.len());
         self.banned_clients.iter().for_each(|client| msgpack::write_uint(&mut out, client.get()));
@@ -110,6 +120,9 @@ impl Rules {
         msgpack::write_uint(&mut out, self.kicks);
         msgpack::write_array(&mut out, self.kicked.len());
         self.kicked.iter().for_each(|client| msgpack::write_uint(&mut out, client.get()));
+        if self.changed_at > 0 {
+            msgpack::write_uint(&mut out, self.changed_at);
+        }
         out
     }
 
@@ -120,7 +133,8 @@ impl Rules {
         }
         let read = || -> Result<Option<Self>, Malformed> {
             let mut reader = Reader::whole(bytes)?;
-            if reader.array()? < 5 {
+            let fields = reader.array()?;
+            if fields < 5 {
                 return Ok(None);
             }
             let is_locked = reader.bool()?;
@@ -130,7 +144,8 @@ impl Rules {
                 (0..subjects).map(|_| Ok(Arc::from(reader.str()?))).collect::<Result<_, Malformed>>()?;
             let kicks = reader.uint()?;
             let Some(kicked) = clients(&mut reader)? else { return Ok(None) };
-            Ok(Some(Self { is_locked, banned_clients, banned_subjects, kicks, kicked }))
+            let changed_at = if fields > 5 { reader.uint()? } else { 0 };
+            Ok(Some(Self { is_locked, banned_clients, banned_subjects, kicks, kicked, changed_at }))
         };
         read().ok().flatten()
     }
@@ -171,15 +186,18 @@ mod tests {
 
     #[test]
     fn rules_are_read_back_and_torn_ones_are_not() {
-        let rules = ruled(&[
+        let mut rules = ruled(&[
             RuleChange::Lock(true),
             RuleChange::Client(id(7), Ban::Banned),
             RuleChange::Subject("ann".into(), Ban::Banned),
             RuleChange::Kick(id(9)),
         ]);
-        let bytes = rules.encode();
-        assert_eq!(Rules::decode(&bytes), Some(rules));
-        assert!((1..bytes.len()).all(|end| Rules::decode(&bytes[..end]).is_none()));
+        for at in [0, 1 << 40] {
+            rules.date(at);
+            let bytes = rules.encode();
+            assert_eq!(Rules::decode(&bytes).as_ref(), Some(&rules));
+            assert!((1..bytes.len()).all(|end| Rules::decode(&bytes[..end]).is_none()));
+        }
         assert!(Rules::default().encode().is_empty());
         assert_eq!(Rules::decode(&[]), Some(Rules::default()));
     }
@@ -190,7 +208,11 @@ mod tests {
         let rules = ruled(&both(Ban::Banned));
         assert!(rules.ban(id(7), None) && rules.ban(id(8), Some("ann")));
         assert!(!rules.ban(id(8), Some("Ann")) && !rules.ban(ClientId::ANONYMOUS, None));
-        assert_eq!(ruled(&[both(Ban::Banned), both(Ban::Lifted)].concat()), Rules::default());
+        let mut lifted = rules;
+        lifted.date(1000);
+        both(Ban::Lifted).iter().for_each(|change| lifted.change(change).unwrap());
+        lifted.date(2000);
+        assert_eq!(lifted, Rules::default());
     }
 
     #[test]

@@ -15,10 +15,9 @@ use serde_json::{Value, json};
 use tower_http::compression::CompressionLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::encoding::Encoding;
 use super::problem::Problem;
 use super::request::{
-    Admitted, Door, HEAD, N, POSITION, PeerAddress, Shared, TICKET, admit, body, crowded, ticket,
+    Admitted, Door, HEAD, N, POSITION, PeerAddress, Shared, TICKET, admit, body, crowded, is_json, ticket,
 };
 use super::{board, draws, events, long_poll, moderation, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
@@ -152,12 +151,7 @@ impl Asked {
         if body.is_empty() {
             return Ok(Self::default());
         }
-        if Encoding::of_body(headers) != Some(Encoding::Json) {
-            return Err(Problem::new(
-                ErrorCode::UnsupportedMediaType,
-                "the body is JSON: send content-type application/json",
-            ));
-        }
+        is_json(headers)?;
         let wrong = || Problem::new(ErrorCode::Malformed, WRONG);
         let asked: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
         let asked = asked.as_object().ok_or_else(wrong)?;

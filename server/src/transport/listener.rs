@@ -379,6 +379,8 @@ async fn serve(
             answer.instrument(span)
         })
     };
+    // Who closes its sending side before it is answered is taken for gone (hyper's `half_close` stays off): from here that
+    // looks as a client that closed all of it, whose poll would hold its place in the room until the wait is over.
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(times.keep_alive)

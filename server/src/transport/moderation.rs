@@ -9,22 +9,31 @@ use http::{HeaderMap, StatusCode};
 use inkrelay_protocol::{ClientId, ErrorCode, Role};
 use serde_json::{Map, Value, json};
 
-use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{Admitted, Shared, admit, body};
+use super::request::{Admitted, Shared, admit, body, is_json};
 use crate::access::Grant;
+use crate::room::Room;
 use crate::session::moderation::{Action, Done, Erasure, Who};
-use crate::store::Rules;
+use crate::session::{Refused, Relay};
 use crate::store::rules::SUBJECT_BYTES_MAX;
+use crate::store::{Rules, StoreError};
 
 /// What is laid down.
 pub async fn rules(State(relay): Shared, Admitted { room, grant }: Admitted) -> Result<Json<Value>, Problem> {
     is_moderator(&grant)?;
-    let handle = relay.enter(&room).await?;
+    let handle = relay.visit(&room).await?;
     admit(&handle, ClientId::ANONYMOUS, &grant)?;
-    handle.read_rules().await?;
-    let mut told = told(&handle.rules());
-    told["erasing"] = relay.erasing(&room).map_or(Value::Null, |erasure| progress(&erasure));
+    Ok(laid_down(&relay, &handle).await?)
+}
+
+/// What is laid down for a room now, for moderators and operators.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn laid_down(relay: &Relay, room: &Room) -> Result<Json<Value>, StoreError> {
+    room.read_rules().await?;
+    let mut told = told(&room.rules());
+    told["erasing"] = relay.erasing(room.id()).map_or(Value::Null, |erasure| progress(&erasure));
     Ok(Json(told))
 }
 
@@ -37,18 +46,12 @@ pub async fn act(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     is_moderator(&grant)?;
     // Also so that no form of a foreign page can ask: what it may send is never of this type.
-    if Encoding::of_body(&headers) != Some(Encoding::Json) {
-        let detail = "the body is JSON: send content-type application/json";
-        return Err(Problem::new(ErrorCode::UnsupportedMediaType, detail));
-    }
+    is_json(&headers)?;
     let sent = body(&relay, &headers, request_body).await?;
     // The body may have been long in coming.
     relay.still_admits(&grant)?;
-    let action = read_action(&sent).map_err(|why| Problem::new(ErrorCode::Malformed, why))?;
-    {
-        let handle = relay.enter(&room).await?;
-        admit(&handle, ClientId::ANONYMOUS, &grant)?;
-    }
+    let action = read_action(&sent)?;
+    admit(&*relay.visit(&room).await?, ClientId::ANONYMOUS, &grant)?;
     let done = relay.moderate(&room, action).await?;
     Ok(answer(&done))
 }
@@ -100,7 +103,11 @@ fn progress(erasure: &Erasure) -> Value {
 ///
 /// # Errors
 /// What is missing or wrong, in plain words.
-pub fn read_action(body: &[u8]) -> Result<Action, &'static str> {
+pub fn read_action(body: &[u8]) -> Result<Action, Refused> {
+    action(body).map_err(Refused::malformed)
+}
+
+fn action(body: &[u8]) -> Result<Action, &'static str> {
     const WRONG: &str =
         "the body is {\"action\": text, \"client\": number, \"subject\": text}, the last two where needed";
     let asked: Value = serde_json::from_slice(body).map_err(|_| WRONG)?;
@@ -157,7 +164,7 @@ mod tests {
     /// M-2.
     #[test]
     fn an_action_is_read_and_what_it_lacks_is_named() {
-        let read = |text: &str| read_action(text.as_bytes());
+        let read = |text: &str| action(text.as_bytes());
         let id = ClientId::new(7).unwrap();
         assert_eq!(read(r#"{"action":"lock"}"#), Ok(Action::Lock(true)));
         assert_eq!(read(r#"{"action":"kick","client":7,"subject":null}"#), Ok(Action::Kick(id)));

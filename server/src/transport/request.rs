@@ -13,6 +13,7 @@ use inkrelay_protocol::position::InvalidPosition;
 use inkrelay_protocol::{After, ClientId, ErrorCode, RoomId};
 
 use super::address::CameByTls;
+use super::encoding::Encoding;
 use super::problem::Problem;
 use crate::access::Grant;
 use crate::room::{Ending, Room, Stay};
@@ -202,6 +203,18 @@ pub fn after(text: Option<&str>) -> Result<After, Problem> {
 pub fn admit(room: &Room, client: ClientId, grant: &Grant) -> Result<Stay, Refused> {
     let stay = room.stay(client, grant.subject.clone())?;
     if room.was_kicked(client) { Err(Ending::Kicked.into()) } else { Ok(stay) }
+}
+
+/// Whether the body says that it is JSON.
+///
+/// # Errors
+/// That it does not.
+pub fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    if Encoding::of_body(headers) == Some(Encoding::Json) {
+        return Ok(());
+    }
+    let detail = "the body is JSON: send content-type application/json";
+    Err(Problem::new(ErrorCode::UnsupportedMediaType, detail))
 }
 
 /// As many are in the room as may be.

@@ -148,6 +148,8 @@ async fn a_damaged_file_is_told_and_brings_no_half_room() {
     let file = exported(&Source::Store(store)).await;
     let is_told = |file: &[u8]| match check(file) {
         Err(ExportError::Damaged { at, .. }) => assert!(at <= file.len() as u64),
+        // Its first bytes are what tells an export from anything else.
+        Err(ExportError::NoExport(_)) => assert!(!file.starts_with(&[0x93, 0, 0xc6])),
         // The version is not a matter of damage.
         Err(ExportError::Refused(what)) => assert!(what.contains("newer version"), "{what}"),
         other => panic!("{other:?}"),
@@ -272,4 +274,85 @@ async fn a_relay_is_moved_to_another_store_while_it_runs() {
     let told = fails(&["import", file, "--redis", &url]).await;
     assert!(told.contains("damaged at byte") && told.contains("all.export"), "{told}");
     assert_eq!(succeeds(&["rooms", "--redis", &url]).await.lines().count(), 1);
+}
+
+/// What is no export is told as such, and with what it begins.
+#[tokio::test]
+async fn a_file_that_is_no_export_is_told() {
+    for (file, begins) in [
+        (&b""[..], "it is empty"),
+        (b"SQLite format 3\0", "it begins with \"SQLite \""),
+        (b"\x28\xb5\x2f\xfd", "it begins with \"(\\xb5/\\xfd\""),
+    ] {
+        let error = check(file).unwrap_err().to_string();
+        assert_eq!(error, format!("this is no export of Inkrelay: {begins}"));
+        let error = import(file, &MemoryStore::new(), false, |_| {}).await.unwrap_err();
+        assert!(matches!(error, ExportError::NoExport(_)), "{error}");
+    }
+}
+
+/// What cannot be read twice is read once, and what is no file is written into, not replaced.
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_go_through_pipes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let store = EmbeddedStore::open(std::path::Path::new(&path("data")), SyncPolicy::Always).unwrap();
+    store_one(&store, &id("a"), batch(author(1), 1, 3)).await;
+    store.close().await;
+    drop(store);
+    let whole = path("whole");
+    succeeds(&["export", "a", "--data", &path("data"), "--out", &whole]).await;
+    let shell = async |script: &str, into: &str| {
+        std::fs::create_dir(path(into)).unwrap();
+        let script = script.replace("INTO", &path(into)).replace("DATA", &path("data"));
+        let mut command = std::process::Command::new("sh");
+        command.current_dir(folder.path()).env("INKRELAY", env!("CARGO_BIN_EXE_inkrelay"));
+        let done = command.args(["-c", &format!("set -e; {script}")]).output().unwrap();
+        assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!(
+            succeeds(&["rooms", "--data", &path(into)]).await.split('\t').nth(1),
+            Some("3"),
+            "{script}"
+        );
+    };
+    shell("cat whole | $INKRELAY import - --data INTO", "dash").await;
+    shell("cat whole | $INKRELAY import /dev/stdin --data INTO", "stdin").await;
+    shell("$INKRELAY import /dev/stdin --data INTO < whole", "redirected").await;
+    shell("mkfifo pipe; cat whole > pipe & $INKRELAY import pipe --data INTO", "named").await;
+    shell("$INKRELAY export a --data DATA --out - | $INKRELAY import - --data INTO", "out").await;
+    shell(
+        "mkfifo there; $INKRELAY export a --data DATA --out there & $INKRELAY import there --data INTO; test -p there",
+        "way",
+    )
+    .await;
+    let none = path("none");
+    std::fs::write(&none, "a letter\n").unwrap();
+    let told = fails(&["import", &none, "--data", &path("data")]).await;
+    assert!(told.contains("no export of Inkrelay: it begins with \"a lette\""), "{told}");
+}
+
+/// A ban before anybody has drawn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_that_is_only_ruled_is_listed_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let store = EmbeddedStore::open(folder.path(), SyncPolicy::Always).unwrap();
+    let mut rules = Rules::default();
+    rules.change(&RuleChange::Client(author(7), Ban::Banned)).unwrap();
+    rules.date(86_400_000);
+    assert!(store.set_rules(&id("a"), &Rules::default(), &rules).await.unwrap());
+    store.close().await;
+    drop(store);
+    assert_eq!(succeeds(&["rooms", "--data", data]).await, "a\t0\t0\t1970-01-02T00:00:00Z\n");
+    let file = folder.path().join("all.export");
+    succeeds(&["export", "--all", "--data", data, "--out", file.to_str().unwrap()]).await;
+    assert_eq!(
+        check(&std::fs::read(file).unwrap()[..]).unwrap(),
+        Progress::default(),
+        "its rules are not in it"
+    );
+    let told = inkrelay(&["delete", "a", "--data", data]).await;
+    assert_eq!((told.status.code(), &told.stderr[..]), (Some(0), &b"deleted room a with its rules\n"[..]));
+    assert_eq!(succeeds(&["rooms", "--data", data]).await, "");
+    assert!(fails(&["delete", "a", "--data", data]).await.contains("there is no room a"));
 }

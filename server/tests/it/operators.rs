@@ -11,15 +11,24 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use http::Method;
-use inkrelay_server::config::OperatorsListen;
+use inkrelay_server::config::{Config, OperatorsListen};
 
 use crate::support::relay::Relay;
 use crate::support::requests::{Answer, answer};
 
 /// A relay with an operators' port of its own.
 async fn relay() -> (Relay, SocketAddr) {
+    relay_with(|_| {}).await
+}
+
+/// The same with other settings.
+async fn relay_with(change: impl FnOnce(&mut Config)) -> (Relay, SocketAddr) {
     let any = OperatorsListen::At((Ipv4Addr::LOCALHOST, 0).into());
-    let relay = Relay::start(|config| config.operators_listen = any).await;
+    let relay = Relay::start(|config| {
+        config.operators_listen = any;
+        change(config);
+    })
+    .await;
     let operators = relay.operators.unwrap();
     (relay, operators)
 }

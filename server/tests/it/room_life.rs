@@ -1,7 +1,7 @@
 //! Rooms that end: deleted by somebody, or because nobody has drawn in them for long; and rooms that are full.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use inkrelay_protocol::{After, ClientId, Draw, Identity, Position, Record, Role, RoomId};
@@ -9,8 +9,10 @@ use inkrelay_server::hub::{Hub, HubLimits};
 use inkrelay_server::retention::{Retention, Step};
 use inkrelay_server::room::feed::{Fed, Feed};
 use inkrelay_server::room::{Node, NotStored, RoomLimits};
+use inkrelay_server::store::rules::{Ban, RuleChange};
 use inkrelay_server::store::{
-    Batch, EmbeddedStore, Gap, Head, MemoryStore, ReadLimit, RedisConfig, RedisStore, Store, SyncPolicy,
+    Batch, EmbeddedStore, Gap, Head, MemoryStore, ReadLimit, RedisConfig, RedisStore, Rules, Store,
+    SyncPolicy,
 };
 
 use crate::support::eventually;
@@ -210,6 +212,28 @@ async fn rooms_that_nobody_drew_in_for_long_are_deleted() {
         hub.sweep(Instant::now());
         // On Redis the end of the subscription takes a moment.
         eventually("it goes too", async || walk(&mut retention, 2 * DAY + 1).await == 1).await;
+    }
+}
+
+/// Their bans go with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn rooms_that_were_only_ruled_are_deleted_too() {
+    let (hubs, _alive) = hubs(0).await;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = u64::try_from(since.as_millis()).unwrap();
+    for hub in hubs {
+        let room = hub.enter(&id("ruled")).await.ok().unwrap();
+        room.change_rules(&RuleChange::Client(ada(), Ban::Banned)).await.unwrap();
+        let mut retention = Retention::new(Arc::clone(&hub), Duration::from_secs(24 * 3600));
+        assert_eq!(walk(&mut retention, now + 2 * DAY).await, 0, "somebody is in it");
+        drop(room);
+        hub.sweep(Instant::now());
+        assert_eq!(walk(&mut retention, now + DAY - 1).await, 0, "it was ruled within a day");
+        assert!(hub.store().rules(&id("ruled")).await.unwrap().ban(ada(), None));
+        // On Redis the end of the subscription takes a moment.
+        eventually("it goes", async || walk(&mut retention, now + 2 * DAY).await == 1).await;
+        assert_eq!(hub.store().rules(&id("ruled")).await.unwrap(), Rules::default());
+        assert_eq!(hub.store().rooms(None, 100).await.unwrap(), []);
     }
 }
 

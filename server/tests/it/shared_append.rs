@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use inkrelay_protocol::{ClientId, Identity, Record, Role, Seq};
-use inkrelay_server::room::{Answer, Node, NotStored, Room, RoomLimits};
+use inkrelay_server::room::{Answer, Node, NotStored, Reply, Room, RoomLimits};
 use inkrelay_server::store::Batch;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -41,7 +41,7 @@ fn batch(author: u64, n: u64) -> Batch {
 /// Gives a batch to the room now, and returns where its answer comes.
 fn give(room: &Arc<Room>, batch: Batch) -> oneshot::Receiver<Answer> {
     let (sender, answer) = oneshot::channel();
-    room.append(batch, Role::Drawer, Box::new(|answer| sender.send(answer).expect("the test waits")));
+    room.append(batch, Role::Drawer, Reply::new(|answer| sender.send(answer).expect("the test waits")));
     answer
 }
 
@@ -105,4 +105,56 @@ async fn a_client_that_goes_leaves_nobody_waiting() {
     drawer.acked(1).await;
     assert_eq!(other.await.unwrap().status, 200);
     assert_eq!(Socket::join(relay.address, "a").await.records(1, 3).await.len(), 3);
+}
+
+/// Whoever does the work, what is in flight and what waits behind it: nobody knows what became of these, and the room goes on.
+#[tokio::test]
+async fn a_store_that_panics_leaves_nobody_waiting() {
+    let store = SlowStore::new();
+    let room = room_on(store.clone()).await;
+    for (turn, is_waited_for) in [true, false].into_iter().enumerate() {
+        store.panic_in_append();
+        store.hold_appends(true);
+        let n = turn as u64 + 1;
+        let first = if is_waited_for {
+            let room = Arc::clone(&room);
+            tokio::spawn(async move { room.append_and_wait(batch(1, n), Role::Drawer).await })
+        } else {
+            let answer = give(&room, batch(1, n));
+            tokio::spawn(async move { answer.await.unwrap() })
+        };
+        store.has_appends(turn * 4 + 1).await;
+        let others = [give(&room, batch(2, n)), give(&room, batch(3, n))];
+        store.hold_appends(false);
+        let unknown = |answer: Answer| matches!(answer, Err(NotStored::Unknown));
+        assert!(unknown(timeout(PATIENCE, first).await.expect("an answer comes").unwrap()));
+        for other in others {
+            assert!(unknown(timeout(PATIENCE, other).await.expect("an answer comes").unwrap()));
+        }
+        assert!(room.idle_since().is_some(), "nobody is at work any more");
+        // The same again, as clients do.
+        for author in 1..=2 {
+            let (stored, _) =
+                timeout(PATIENCE, give(&room, batch(author, n))).await.unwrap().unwrap().unwrap();
+            assert_eq!(stored.new, 1);
+        }
+        give(&room, batch(3, n)).await.unwrap().unwrap();
+    }
+}
+
+/// Over HTTP and a WebSocket alike.
+#[tokio::test]
+async fn a_store_that_panics_is_told_as_one_that_gives_no_answer() {
+    let store = SlowStore::new();
+    let relay = Relay::start_on(store.clone(), |_| {}).await;
+    let mut drawer = Socket::join(relay.address, "a").await;
+    store.panic_in_append();
+    let post = || relay.request(Method::POST, "/v1/rooms/a/draws").header("content-type", JSON).body("[[4]]");
+    assert_eq!(answer(post()).await.problem(), (503, "store_unavailable".to_owned()));
+    store.panic_in_append();
+    drawer.draw(1, &[mark(1)]).await;
+    assert_eq!(drawer.refused().await.0, "store_unavailable");
+    drawer.draw(1, &[mark(1)]).await;
+    drawer.acked(1).await;
+    assert_eq!(answer(post()).await.status, 200);
 }

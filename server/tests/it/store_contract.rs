@@ -57,6 +57,7 @@ macro_rules! store_contract_tests {
             rooms_are_listed_page_by_page_in_the_order_of_their_names
             a_deleted_room_is_as_one_that_nobody_drew_in
             rules_go_with_their_room
+            a_room_that_is_only_ruled_is_listed_and_goes_as_any
             after_a_deletion_a_retry_is_a_gap
             a_deletion_is_one_step_against_appends
             only_what_is_idle_is_deleted_for_it

@@ -71,7 +71,7 @@ impl EmbeddedReader {
         let list = || {
             let transaction = self.connection.unchecked_transaction()?;
             let newest = unfolded(&transaction)?;
-            rooms::list_in(&transaction, &newest, after, limit.clamp(1, LISTED_ROOMS))
+            rooms::list_in(&transaction, &newest, self.has_rules, after, limit.clamp(1, LISTED_ROOMS))
         };
         list().map_err(StoreError::from)
     }

@@ -5,14 +5,15 @@
 //! pages that they leave are used again; the file does not get smaller. A log that is being restored is waste until it
 //! is the room's, so that nothing has to be done about one that is broken off.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use inkrelay_protocol::RoomId;
 use rusqlite::Connection;
 
 use super::log::{self, Fault, room_checksum};
+use super::rules;
 use super::unfolded::Rooms;
-use crate::store::{Head, RoomSummary};
+use crate::store::{Head, RoomSummary, Rules};
 
 /// The numbers of rooms whose rows are waste, in order.
 pub(super) fn waste(connection: &Connection) -> Result<Vec<i64>, Fault> {
@@ -59,35 +60,45 @@ pub(super) fn list(
     after: Option<&RoomId>,
     limit: usize,
 ) -> Result<Vec<RoomSummary>, Fault> {
-    list_in(&*connection.unchecked_transaction()?, newest, after, limit)
+    list_in(&*connection.unchecked_transaction()?, newest, true, after, limit)
 }
 
-/// The same in a transaction of the caller's.
+/// The same in a transaction of the caller's, of a file that has rules or not.
 pub(super) fn list_in(
     connection: &Connection,
     newest: &Rooms,
+    has_rules: bool,
     after: Option<&RoomId>,
     limit: usize,
 ) -> Result<Vec<RoomSummary>, Fault> {
-    let mut statement =
-        connection.prepare_cached("SELECT name FROM rooms WHERE name > ?1 ORDER BY name LIMIT ?2")?;
+    const DRAWN: &str = "SELECT name FROM rooms WHERE name > ?1 ORDER BY name LIMIT ?2";
+    const RULED: &str = "SELECT room FROM rules WHERE room > ?1 ORDER BY room LIMIT ?2";
     // No name is empty.
     let first = (after.map_or("", RoomId::as_str), i64::try_from(limit).unwrap_or(i64::MAX));
-    let names: Vec<String> = statement.query_map(first, |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let mut heads: BTreeMap<RoomId, Head> = newest
-        .iter()
-        .filter(|(name, room)| after.is_none_or(|after| *name > after) && !room.leaves())
-        .map(|(name, room)| (name.clone(), room.head))
-        .collect();
-    for name in names {
-        let id: RoomId =
-            name.parse().map_err(|_| Fault::Damaged(format!("{name:?} is no name of a room")))?;
-        let Some(row) = log::room(connection, &id)? else { continue };
-        let head = match newest.get(&id) {
-            Some(newest) if newest.id == row.id => newest.head,
-            _ => row.head,
-        };
-        heads.insert(id, head);
+    let mut names: BTreeSet<RoomId> =
+        newest.keys().filter(|name| after.is_none_or(|after| *name > after)).cloned().collect();
+    for table in [DRAWN].into_iter().chain(has_rules.then_some(RULED)) {
+        let mut statement = connection.prepare_cached(table)?;
+        let mut rows = statement.query(first)?;
+        while let Some(row) = rows.next()? {
+            let name = row.get_ref(0)?.as_str().ok().and_then(|name| name.parse().ok());
+            names.insert(name.ok_or_else(|| Fault::Damaged("the name of a room is none".to_owned()))?);
+        }
     }
-    Ok(heads.into_iter().filter_map(|(name, head)| RoomSummary::new(name, &head)).take(limit).collect())
+    let summary = |name: RoomId| {
+        let head = head(connection, newest, &name)?;
+        let rules = if has_rules { rules::rules(connection, &name)? } else { Rules::default() };
+        Ok(RoomSummary::new(name, &head, &rules))
+    };
+    // What only the newest know may be deleted since; all that the tables name is there.
+    names.into_iter().filter_map(|name| summary(name).transpose()).take(limit).collect()
+}
+
+fn head(connection: &Connection, newest: &Rooms, name: &RoomId) -> Result<Head, Fault> {
+    let row = log::room(connection, name)?;
+    let newest = newest.get(name).filter(|newest| match row {
+        Some(row) => row.id == newest.id,
+        None => !newest.leaves(),
+    });
+    Ok(newest.map(|newest| newest.head).or(row.map(|row| row.head)).unwrap_or(Head::EMPTY))
 }

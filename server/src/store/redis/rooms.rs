@@ -10,14 +10,14 @@ use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use inkrelay_protocol::RoomId;
+use inkrelay_protocol::{RoomId, Seq};
 use redis::Value;
 use tokio::sync::Mutex;
 
 use super::call::Call;
 use super::link::{Link, Repeat};
 use super::{RedisStore, array, decimal, integer, keys, rules, unexpected};
-use crate::store::{RoomSummary, Store, StoreError};
+use crate::store::{RoomSummary, Rules, Store, StoreError};
 
 /// Rooms that one listing tells at most.
 const LISTED_ROOMS: usize = 4096;
@@ -30,8 +30,8 @@ const WINDOW_AGE: Duration = Duration::from_secs(600);
 const WALKERS: usize = 16;
 /// Keys that Redis looks at in one step, well below a millisecond.
 const SCAN_KEYS: &[u8] = b"1000";
-/// The list is the truth: without it there is no room, whatever the other keys say.
-const LOGS: &[u8] = b"inkrelay:{*}:log";
+/// A list of records or a string of rules: without either there is no room, whatever the other keys say.
+const LOGS_AND_RULES: &[u8] = b"inkrelay:{*}:[lr][ou]*";
 
 impl RedisStore {
     /// See [`Store::rooms`].
@@ -45,8 +45,12 @@ impl RedisStore {
             let names = self.listing.page(&self.link, after.as_ref(), limit).await?;
             let Some(last) = names.last().cloned() else { return Ok(Vec::new()) };
             let heads = self.heads(&names).await?;
-            let rooms = names.into_iter().zip(&heads);
-            let rooms: Vec<_> = rooms.filter_map(|(room, head)| RoomSummary::new(room, head)).collect();
+            let mut rooms = Vec::with_capacity(names.len());
+            for (room, head) in names.into_iter().zip(&heads) {
+                let is_drawn = head.position.seq > Seq::START;
+                let rules = if is_drawn { Rules::default() } else { rules::get(&self.link, &room).await? };
+                rooms.extend(RoomSummary::new(room, head, &rules));
+            }
             // All of a page may be deleted since the names were found.
             if !rooms.is_empty() {
                 return Ok(rooms);
@@ -150,7 +154,7 @@ async fn walk(link: &Link, after: Option<&RoomId>) -> Result<Window, StoreError>
     let (mut names, mut is_last) = (BTreeSet::new(), true);
     let mut cursor = b"0".to_vec();
     loop {
-        let args = [&cursor[..], b"MATCH", LOGS, b"COUNT", SCAN_KEYS];
+        let args = [&cursor[..], b"MATCH", LOGS_AND_RULES, b"COUNT", SCAN_KEYS];
         let reply = link.run(&Call::Command { name: "SCAN", args: &args }, Repeat::Safe).await?;
         let Some([Value::BulkString(next), Value::Array(keys)]) = array(reply) else {
             return Err(unexpected());
@@ -171,10 +175,10 @@ async fn walk(link: &Link, after: Option<&RoomId>) -> Result<Window, StoreError>
     }
 }
 
-/// The room of a list's key; `None` for somebody else's key.
+/// The room whose list or rules have that key; `None` for somebody else's key.
 fn room_of(key: &[u8]) -> Option<RoomId> {
-    let name = str::from_utf8(key).ok()?.strip_prefix("inkrelay:{")?.strip_suffix("}:log")?;
-    name.parse().ok()
+    let name = str::from_utf8(key).ok()?.strip_prefix("inkrelay:{")?;
+    name.strip_suffix("}:log").or_else(|| name.strip_suffix("}:rules"))?.parse().ok()
 }
 
 #[cfg(test)]
@@ -187,7 +191,9 @@ mod tests {
 
     #[test]
     fn keys_lead_back_to_their_rooms() {
-        assert_eq!(room_of(b"inkrelay:{a-1}:log"), Some(id("a-1")));
+        for key in ["inkrelay:{a-1}:log", "inkrelay:{a-1}:rules"] {
+            assert_eq!(room_of(key.as_bytes()), Some(id("a-1")));
+        }
         for other in ["inkrelay:{a}:meta", "inkrelay:{a}:x:log", "inkrelay:{}:log", "other:{a}:log"] {
             assert_eq!(room_of(other.as_bytes()), None, "{other}");
         }

@@ -79,7 +79,7 @@ impl Answers {
         state.batches.push_back(InFlight { n, refusals, until, answer: None });
         // A connection that is gone does not linger for its answers.
         let answers = Arc::downgrade(self);
-        Box::new(move |answer| {
+        Reply::new(move |answer| {
             if let Some(answers) = Weak::upgrade(&answers) {
                 answers.take(index, answer);
             }
@@ -260,9 +260,9 @@ mod tests {
     async fn answers_come_in_the_order_of_the_batches() {
         let (answers, mut client) = answers().await;
         let [first, second] = [answers.expect(1, 0), answers.expect(2, 0)];
-        second(stored(2));
+        second.give(stored(2));
         assert_eq!((answers.in_flight(9).unwrap(), answers.outlet.waiting()), (2, 0));
-        first(stored(1));
+        first.give(stored(1));
         assert_eq!(answers.in_flight(9).unwrap(), 0);
         let ack = |n: u8| [0x82, 4, 0x93, 67, n, n];
         assert_eq!(next(&mut client, 12).await, [ack(1), ack(2)].concat());
@@ -272,12 +272,12 @@ mod tests {
     async fn after_a_refusal_what_was_on_its_way_is_not_told_again() {
         let (answers, mut client) = answers().await;
         let [first, second] = [answers.expect(1, 0), answers.expect(2, 0)];
-        first(Err(NotStored::StoreFull));
-        second(Err(NotStored::Gap(Gap { expected: 1 })));
+        first.give(Err(NotStored::StoreFull));
+        second.give(Err(NotStored::Gap(Gap { expected: 1 })));
         assert_eq!(answers.in_flight(9).unwrap(), 0);
         assert_eq!(answers.begin(3), None);
         assert_eq!(answers.begin(1), Some(1));
-        answers.expect(1, 1)(stored(1));
+        answers.expect(1, 1).give(stored(1));
         let header = next(&mut client, 2).await;
         let error = next(&mut client, header[1].into()).await;
         assert_eq!((header[0], &error[..2]), (0x82, &[0x95, 72][..]));
@@ -290,10 +290,10 @@ mod tests {
         let (answers, mut client) = answers().await;
         let first = answers.expect(1, answers.begin(1).unwrap());
         let refusals = answers.begin(2).unwrap();
-        first(Err(NotStored::Unknown));
-        answers.expect(2, refusals)(Err(NotStored::Gap(Gap { expected: 1 })));
+        first.give(Err(NotStored::Unknown));
+        answers.expect(2, refusals).give(Err(NotStored::Gap(Gap { expected: 1 })));
         assert_eq!(answers.in_flight(9).unwrap(), 0);
-        answers.expect(1, answers.begin(1).unwrap())(stored(1));
+        answers.expect(1, answers.begin(1).unwrap()).give(stored(1));
         let header = next(&mut client, 2).await;
         assert_eq!(next(&mut client, header[1].into()).await[..2], [0x95, 72]);
         assert_eq!(next(&mut client, 6).await, [0x82, 4, 0x93, 67, 1, 1]);
@@ -303,7 +303,7 @@ mod tests {
     #[tokio::test]
     async fn a_gap_calls_the_reading_half_to_an_end() {
         let (answers, _client) = answers().await;
-        answers.expect(5, 0)(Err(NotStored::Gap(Gap { expected: 1 })));
+        answers.expect(5, 0).give(Err(NotStored::Gap(Gap { expected: 1 })));
         answers.called().await;
         assert!(matches!(answers.in_flight(9), Err(End::Close(CloseCode::OutOfStep, _))));
     }
@@ -314,7 +314,7 @@ mod tests {
         let replies = [answers.expect(1, 0), answers.expect(2, 0)];
         assert_eq!(answers.in_flight(1).unwrap(), 2);
         for (n, reply) in (1..).zip(replies) {
-            reply(stored(n));
+            reply.give(stored(n));
         }
         answers.called().await;
         assert_eq!(answers.in_flight(1).unwrap(), 0);
@@ -326,8 +326,8 @@ mod tests {
         let late = answers.expect(1, 0);
         lock(&answers.state).batches[0].until = Instant::now();
         assert_eq!(answers.expire(), None);
-        late(stored(1));
-        answers.expect(1, 1)(stored(1));
+        late.give(stored(1));
+        answers.expect(1, 1).give(stored(1));
         let header = next(&mut client, 2).await;
         let error = next(&mut client, header[1].into()).await;
         assert_eq!(&error[..2], &[0x95, 72]);

@@ -94,6 +94,19 @@ async fn whoever_goes_without_a_word_is_forgotten() {
     assert!(resident[2] <= resident[0] + resident[0] / 10, "memory in use after each round: {resident:?}");
 }
 
+/// Whoever closes its sending side is taken for gone, since that is all that the server sees of a client that closed both: a
+/// poll that waited on would hold its place for up to 55 s.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_whose_client_closed_its_side_is_over() {
+    let relay = Relay::start(|config| config.limits.max_sessions = 1).await;
+    let mut gone = TcpStream::connect(relay.address).await.unwrap();
+    gone.write_all(b"GET /v1/rooms/a/draws?wait=55 HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let poll = "/v1/rooms/a/draws?wait=0";
+    eventually("its poll waits", async || relay.get(poll).await.status == 503).await;
+    gone.shutdown().await.unwrap();
+    eventually("its place is free", async || relay.get(poll).await.status == 200).await;
+}
+
 /// Many clients talk at once and leave, again and again: memory climbs with each wave and stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_comes_back_after_many_talked() {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use inkrelay_protocol::{After, ClientId, Identity, Record, Role, RoomId};
 use inkrelay_server::hub::{Hub, HubLimits};
 use inkrelay_server::room::feed::{Fed, Feed};
-use inkrelay_server::room::{Node, Room, RoomLimits};
+use inkrelay_server::room::{Node, Reply, Room, RoomLimits};
 use inkrelay_server::store::{Batch, MemoryStore, ReadLimit};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -86,7 +86,7 @@ async fn a_room_that_is_dropped_while_somebody_comes_loses_nothing() {
             for n in first..first + 3 {
                 let room = hub.enter(&id).await.ok().unwrap();
                 let (sender, answer) = oneshot::channel();
-                let reply = Box::new(|answer| sender.send(answer).unwrap());
+                let reply = Reply::new(|answer| sender.send(answer).unwrap());
                 room.append(batch(author, n), Role::Drawer, reply);
                 // As a client that goes before it is answered.
                 drop(room);

@@ -1,8 +1,11 @@
 //! A locked room: moderators draw, and everyone reads.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use http::Method;
 use inkrelay_protocol::{Role, ServerFrame};
+use inkrelay_server::config::OperatorsListen;
 use inkrelay_server::store::Rules;
 use inkrelay_server::store::rules::RuleChange;
 use serde_json::json;
@@ -10,7 +13,9 @@ use serde_json::json;
 use super::{Kept, act, done, relay_on};
 use crate::support::eventually;
 use crate::support::redis::RedisServer;
-use crate::support::requests::{JSON, MESSAGE_PACK};
+use crate::support::relay::Relay;
+use crate::support::requests::{JSON, MESSAGE_PACK, answer, client, try_answer};
+use crate::support::slow_store::SlowStore;
 use crate::support::socket::{Socket, batch, mark};
 
 /// M-3, M-12.
@@ -111,4 +116,46 @@ async fn a_lock_that_nobody_told_of_holds_within_five_seconds() {
         eventually("the room is locked", async || relay.post_marks("a", 1..=1).await.status == 403).await;
     }
     assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+}
+
+/// M-7: through a server on which the room is not live.
+#[tokio::test]
+async fn a_room_is_moderated_through_a_server_on_which_nobody_is_in_it() {
+    let redis = RedisServer::start();
+    let (read, empty) = (relay_on(Role::Drawer, &redis).await, relay_on(Role::Moderator, &redis).await);
+    let mut drawer = Socket::join(read.address, "a").await;
+    drawer.draw(1, &[mark(1)]).await;
+    drawer.acked(1).await;
+    assert_eq!(done(&empty, json!({"action": "clear"})).await["records"][0][0], 0);
+    drawer.records(1, 2).await;
+    done(&empty, json!({"action": "lock"})).await;
+    let is_locked = |frame: ServerFrame<'_>| matches!(frame, ServerFrame::Lock(true)).then_some(());
+    drawer.wait_for("the lock", is_locked).await;
+    assert_eq!(empty.get(super::ROOM).await.json()["locked"], true);
+}
+
+/// M-12: a moderator who hangs up while the store is asked.
+#[tokio::test]
+async fn what_was_begun_is_done_also_when_whoever_asked_is_gone() {
+    let store = SlowStore::new();
+    let relay = Relay::start_on(store.clone(), |config| {
+        config.role = Role::Moderator;
+        config.operators_listen = OperatorsListen::At((Ipv4Addr::LOCALHOST, 0).into());
+    })
+    .await;
+    let state = format!("http://{}/api/state", relay.operators.unwrap());
+    let mut reader = Socket::join(relay.address, "a").await;
+    store.hold_reads(true);
+    let lock = relay.request(Method::POST, super::ROOM).header("content-type", JSON);
+    let gone = tokio::spawn(try_answer(lock.body(r#"{"action":"lock"}"#)));
+    store.has_waiting_reads().await;
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    eventually("the connection is gone", async || {
+        answer(client().get(&state)).await.json()["connections"] == 1
+    })
+    .await;
+    store.hold_reads(false);
+    let is_locked = |frame: ServerFrame<'_>| matches!(frame, ServerFrame::Lock(true)).then_some(());
+    reader.wait_for("the lock", is_locked).await;
 }

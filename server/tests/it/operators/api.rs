@@ -1,11 +1,13 @@
 //! What the page asks: the state, rooms, one room; and what foreign pages may not.
 
 use std::net::TcpListener;
+use std::time::Duration;
 
 use http::Method;
 use inkrelay_protocol::ServerFrame;
+use serde_json::{Value, json};
 
-use super::{get, relay, request};
+use super::{get, relay, relay_with, request};
 use crate::support::eventually;
 use crate::support::process::Process;
 use crate::support::requests::{MESSAGE_PACK, answer, still_works};
@@ -146,6 +148,86 @@ async fn operators_do_what_moderators_do() {
     assert_eq!(delete("/api/rooms/a").await.json()["deleted"], false);
     let form = answer(request(operators, Method::DELETE, "/api/rooms/a")).await;
     assert_eq!(form.problem(), (415, "unsupported_media_type".to_owned()));
+}
+
+/// What operators do counts as no live room: also where the server has as many as it may.
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_look_into_rooms_that_are_not_live_and_bring_none_to_life() {
+    for max_rooms in [1, 0] {
+        let (relay, operators) = relay_with(|config| {
+            config.limits.max_rooms = max_rooms;
+            config.times.room_idle = Duration::ZERO;
+        })
+        .await;
+        let act = async |path: &str, action: Value| {
+            let request = request(operators, Method::POST, path).header("content-type", "application/json");
+            answer(request.body(action.to_string())).await
+        };
+        assert_eq!(relay.post_marks("drawn", 1..=3).await.status, 200);
+        eventually("it is evicted", async || get(operators, "/api/state").await.json()["rooms"] == 0).await;
+        let mut reader = Socket::join(relay.address, "live").await;
+        reader.draw(1, &[mark(1)]).await;
+        reader.acked(1).await;
+
+        let room = get(operators, "/api/rooms/drawn").await;
+        assert_eq!(
+            (room.status, &room.json()["records"], &room.json()["is_live"]),
+            (200, &3.into(), &false.into())
+        );
+        let board = get(operators, "/api/rooms/drawn/snapshot").await;
+        assert_eq!(
+            (board.status, board.header("inkrelay-position").unwrap().split('.').nth(1)),
+            (200, Some("3"))
+        );
+        let locked = act("/api/rooms/drawn/moderation", json!({"action": "lock"})).await;
+        assert_eq!((locked.status, &locked.json()["locked"]), (200, &true.into()));
+        let rules = get(operators, "/api/rooms/drawn/moderation").await.json();
+        assert_eq!(
+            rules,
+            json!({"locked": true, "banned_clients": [], "banned_subjects": [], "erasing": null})
+        );
+        let erased = act("/api/rooms/drawn/moderation", json!({"action": "erase", "client": 0})).await;
+        assert_eq!((erased.status, &erased.json()["done"]), (200, &true.into()));
+        assert_eq!(act("/api/rooms/drawn/moderation", json!({"action": "clear"})).await.status, 200);
+        assert_eq!(get(operators, "/api/rooms/drawn").await.json()["is_locked"], true);
+        let closed = act("/api/rooms/drawn/close", json!({})).await;
+        assert_eq!((closed.status, &closed.json()["readers"]), (200, &0.into()));
+
+        // Nobody has been in these.
+        for path in ["/api/rooms/none", "/api/rooms/none/snapshot", "/api/rooms/none/moderation"] {
+            let none = get(operators, path).await;
+            assert_eq!(none.problem(), (404, "not_found".to_owned()), "{path}");
+            assert!(none.json()["detail"].as_str().unwrap().contains("no such room"), "{none:?}");
+        }
+        assert_eq!(act("/api/rooms/none/close", json!({})).await.problem().0, 404);
+        for action in ["kick", "erase", "clear"] {
+            let action = json!({"action": action, "client": 7});
+            assert_eq!(act("/api/rooms/none/moderation", action).await.problem().0, 404);
+        }
+        // Who is to stay out may be known before anybody comes.
+        let ban = json!({"action": "ban", "subject": "ann"});
+        assert_eq!(act("/api/rooms/planned/moderation", ban).await.status, 200);
+        let rules = get(operators, "/api/rooms/planned/moderation").await.json();
+        assert_eq!(rules["banned_subjects"], json!(["ann"]));
+
+        let rooms = get(operators, "/api/rooms").await.json();
+        assert_eq!((&rooms["live"], &rooms["rooms"][0]["room"]), (&1.into(), &"live".into()));
+        assert_eq!(get(operators, "/api/state").await.json()["refused"], json!({}));
+    }
+}
+
+/// On a store that one server has to itself, nobody else tells of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_that_is_deleted_while_it_is_locked_is_locked_no_more() {
+    let (relay, operators) = relay().await;
+    let mut reader = Socket::join(relay.address, "a").await;
+    let json = |method, path| request(operators, method, path).header("content-type", "application/json");
+    let lock = json(Method::POST, "/api/rooms/a/moderation").body(r#"{"action":"lock"}"#);
+    assert_eq!(answer(lock).await.status, 200);
+    let deleted = answer(json(Method::DELETE, "/api/rooms/a").body("{}")).await;
+    assert_eq!((deleted.status, &deleted.json()["deleted"]), (200, &true.into()));
+    reader.draw(1, &[mark(1)]).await;
+    reader.acked(1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

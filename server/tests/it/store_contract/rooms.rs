@@ -118,6 +118,46 @@ pub async fn rules_go_with_their_room(store: Arc<dyn Store>) {
     assert_eq!(store.rules(&drawn).await.unwrap(), Rules::default());
 }
 
+/// Rules 9, 10 and 12.
+pub async fn a_room_that_is_only_ruled_is_listed_and_goes_as_any(store: Arc<dyn Store>) {
+    let prefix = format!("ruled-{:016x}", random::u64());
+    let rooms: Vec<_> = ["a", "b", "c", "d"].map(|end| named(&format!("{prefix}x{end}"))).into();
+    let (none, mut locked) = (Rules::default(), Rules::default());
+    locked.change(&RuleChange::Lock(true)).unwrap();
+    let mut dated = locked.clone();
+    dated.date(7000);
+    // One is drawn in, too, one does not say when it was ruled.
+    for (room, rules) in rooms.iter().zip([&dated, &dated, &locked, &none]) {
+        assert!(store.set_rules(room, &none, rules).await.unwrap());
+    }
+    store_one(&*store, &rooms[1], batch(author(1), 1, 2)).await;
+    store_one(&*store, &rooms[3], batch(author(1), 1, 1)).await;
+    let ruled = |room: &RoomId, last_at| {
+        let Head { position, bytes } = Head::EMPTY;
+        RoomSummary { room: room.clone(), position, bytes, last_at }
+    };
+    let expected = [
+        ruled(&rooms[0], 7000),
+        summary(&*store, &rooms[1]).await,
+        ruled(&rooms[2], 0),
+        summary(&*store, &rooms[3]).await,
+    ];
+    for limit in [1, 2, 100] {
+        assert_eq!(walk(&*store, &prefix, limit).await, expected, "{limit} in a page");
+    }
+
+    for before in [0, 7000] {
+        assert!(!store.delete_idle(&rooms[0], before).await.unwrap(), "before {before}");
+    }
+    assert_eq!(store.rules(&rooms[0]).await.unwrap(), dated);
+    assert!(store.delete_idle(&rooms[0], 7001).await.unwrap());
+    assert!(!store.delete_idle(&rooms[0], 7001).await.unwrap(), "it is gone");
+    assert_eq!(store.rules(&rooms[0]).await.unwrap(), none);
+    assert!(!store.delete_idle(&rooms[2], u64::MAX >> 11).await.unwrap(), "it does not say when");
+    assert!(store.delete(&rooms[2]).await.unwrap());
+    assert_eq!(walk(&*store, &prefix, 100).await, [expected[1].clone(), expected[3].clone()]);
+}
+
 /// Rules 3 and 10.
 pub async fn after_a_deletion_a_retry_is_a_gap(store: Arc<dyn Store>) {
     let (room, ada) = (room(), author(1));

@@ -1,6 +1,7 @@
-//! A store in memory that can be held up: appends, or everything, wait until it is let go.
+//! A store in memory that can be held up: appends, or everything, wait until it is let go. One append may panic.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
@@ -16,6 +17,8 @@ pub struct SlowStore {
     reads_wait: watch::Sender<bool>,
     /// Appends that came.
     appends: watch::Sender<usize>,
+    /// Whether the next append panics when it is let go.
+    panics: AtomicBool,
 }
 
 impl SlowStore {
@@ -25,12 +28,18 @@ impl SlowStore {
             appends_wait: watch::Sender::new(false),
             reads_wait: watch::Sender::new(false),
             appends: watch::Sender::new(0),
+            panics: AtomicBool::new(false),
         })
     }
 
     /// Has appends wait, or go on.
     pub fn hold_appends(&self, hold: bool) {
         self.appends_wait.send_replace(hold);
+    }
+
+    /// Has the next append panic, when it is let go.
+    pub fn panic_in_append(&self) {
+        self.panics.store(true, Ordering::Release);
     }
 
     /// Has all that only reads wait, or go on.
@@ -41,6 +50,11 @@ impl SlowStore {
     /// Waits until that many appends have come.
     pub async fn has_appends(&self, count: usize) {
         self.appends.subscribe().wait_for(|appends| *appends >= count).await.unwrap();
+    }
+
+    /// Waits until something that only reads waits.
+    pub async fn has_waiting_reads(&self) {
+        super::eventually("a read waits", async || self.reads_wait.receiver_count() > 0).await;
     }
 
     async fn read_gate(&self) {
@@ -57,6 +71,7 @@ impl Store for SlowStore {
     async fn append(&self, room: &RoomId, batches: &[Batch]) -> Result<Appended, StoreError> {
         self.appends.send_modify(|appends| *appends += 1);
         self.appends_wait.subscribe().wait_for(|wait| !*wait).await.unwrap();
+        assert!(!self.panics.swap(false, Ordering::AcqRel), "a store that panics, as the test wants");
         self.inner.append(room, batches).await
     }
 

@@ -77,12 +77,7 @@ impl Writer {
             Err(fault) => return Err(self.give_up_on(fault)),
         };
         if newest.is_none() && row.is_none() {
-            // It may have been ruled all the same.
-            let mut had_rules = false;
-            if idle_before.is_none() {
-                self.in_one_step(|connection| rules::remove(connection, name).map(|had| had_rules = had))?;
-            }
-            return Ok(had_rules);
+            return self.delete_rules(name, idle_before);
         }
         if let Some(before) = idle_before {
             let last = match &newest {
@@ -92,7 +87,7 @@ impl Writer {
                     Err(fault) => return Err(self.give_up_on(fault)),
                 },
             };
-            if !is_idle(last, before) {
+            if !is_idle(last.at, before) {
                 return Ok(false);
             }
         }
@@ -105,6 +100,20 @@ impl Writer {
             }
         })?;
         Ok(true)
+    }
+
+    /// Of a room without records.
+    fn delete_rules(&mut self, name: &RoomId, idle_before: Option<u64>) -> Result<bool, StoreError> {
+        if let Some(before) = idle_before {
+            match rules::rules(&self.connection, name) {
+                Ok(rules) if !is_idle(rules.changed_at, before) => return Ok(false),
+                Ok(_) => {}
+                Err(fault) => return Err(self.give_up_on(fault)),
+            }
+        }
+        let mut had_rules = false;
+        self.in_one_step(|connection| rules::remove(connection, name).map(|had| had_rules = had))?;
+        Ok(had_rules)
     }
 
     fn finish_restoring(
