@@ -3,8 +3,10 @@
 //! The list is [`Config`], as clap reads it. The file's keys, the checks of values, `config show`, the reference in
 //! `docs/CONFIGURATION.md` and what a reload compares all come from it, so that a setting added here needs nothing
 //! else but its name in [`reload::RELOADABLE`] if a reload carries it out. Settings that need each other are looked at
-//! in [`Config::check`]: clap's `requires` knows nothing of the file.
+//! in `check.rs`: clap's `requires` knows nothing of the file.
 
+mod check;
+pub mod environment;
 mod file;
 pub mod reference;
 pub mod reload;
@@ -24,7 +26,8 @@ use ipnet::IpNet;
 use crate::access::TokenSettings;
 
 pub use settings::{Settings, Source, Wrong};
-use values::{bytes, duration, log_filter, network, operators_listen, origin, role};
+pub use values::log_filter;
+use values::{address, bytes, duration, host, network, operators_listen, origin, role};
 
 /// Bytes of the secret that signs tickets, at least: whoever guesses it from a ticket of their own could sign others'.
 const SECRET_BYTES: usize = 16;
@@ -36,8 +39,10 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Address and port to listen on. Any but this machine's own needs --token-keys or --open.
-    #[arg(long, env = "INKRELAY_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    /// Address and port to listen on. Any but this machine's own needs --token-keys or --open. A name, as in
+    /// localhost:8080, stands for its first address, of IPv4 if it has one.
+    #[arg(long, env = "INKRELAY_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS",
+        value_parser = address)]
     pub listen: SocketAddr,
 
     /// PEM file with the server's certificate, and those between it and its authority: the port then speaks TLS. The file
@@ -60,10 +65,10 @@ pub struct Config {
     pub operators_listen: OperatorsListen,
 
     /// Name under which the operators' page may be asked for, besides addresses and localhost.
-    #[arg(long, env = "INKRELAY_OPERATORS_HOST", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, env = "INKRELAY_OPERATORS_HOST", value_name = "NAME", value_delimiter = ',', value_parser = host)]
     pub operators_host: Vec<String>,
 
-    /// How the log is written: for people, or one JSON object a line. INKRELAY_LOG says what of it, such as debug.
+    /// How the log is written: for people, or one JSON object a line, which the greeting then is too.
     #[arg(long, env = "INKRELAY_LOG_FORMAT", default_value = "human", value_name = "FORMAT")]
     pub log_format: LogFormat,
 
@@ -124,7 +129,7 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_TRUST_FORWARDED", value_name = "NETWORK", value_parser = network, value_delimiter = ',')]
     pub trust_forwarded: Vec<IpNet>,
 
-    /// What is logged, from error over warn, info and debug to trace, also by part.
+    /// What is logged: off, error, warn, info, debug or trace, also by part, as in inkrelay_server::store=debug,info.
     #[arg(long, env = "INKRELAY_LOG", default_value = "info", value_name = "FILTER", value_parser = log_filter)]
     pub log: String,
 
@@ -134,7 +139,9 @@ pub struct Config {
     pub workers: u16,
 
     /// Lift all limits of rate and count. For benchmarks only: one client can then exhaust the server.
-    #[arg(long, env = "INKRELAY_UNLIMITED")]
+    #[arg(long, env = "INKRELAY_UNLIMITED", conflicts_with_all = ["max_batch", "max_sessions", "max_rooms",
+        "max_connections", "max_rate", "max_room", "max_address_sessions", "max_address_rooms",
+        "max_address_strangers", "max_subject_rate", "max_subject_sessions", "max_subject_sockets"])]
     pub unlimited: bool,
 
     /// What is refused, and when.
@@ -261,6 +268,7 @@ pub struct Times {
     pub flush_ms: u16,
 
     /// After the server is told to stop, for load balancers to hear of it: it says at /readyz that it goes, and serves on.
+    /// A second signal to stop ends it early.
     #[arg(long, env = "INKRELAY_DRAIN_DELAY", default_value = "0s", value_name = "TIME", value_parser = duration)]
     pub drain_delay: Duration,
 
@@ -329,40 +337,6 @@ impl Config {
     /// Whether people need a token to get in.
     pub const fn has_tokens(&self) -> bool {
         !self.token_keys.is_empty()
-    }
-
-    /// What one value alone does not show to be wrong.
-    ///
-    /// # Errors
-    /// What would be right, in plain words.
-    pub fn check(&self) -> Result<(), String> {
-        let is_alone = self.listen.ip().to_canonical().is_loopback();
-        if !is_alone && !self.open && !self.has_tokens() {
-            return Err(format!(
-                "listen is {}, which others can reach, and nothing says who may come in. With --token-keys FILE \
-                 only those come in who have a token that one of your keys signed. With --open (open = true) everyone \
-                 who reaches that address can read and draw in every room whose name they know. Without either, listen \
-                 on this machine only: --listen 127.0.0.1:{}",
-                self.listen,
-                self.listen.port()
-            ));
-        }
-        let of_tokens = [self.token_audience.is_some(), self.token_issuer.is_some(), self.revoked.is_some()];
-        if !self.has_tokens() && of_tokens.contains(&true) {
-            return Err(
-                "token-audience, token-issuer and revoked are about tokens, which --token-keys asks for"
-                    .to_owned(),
-            );
-        }
-        if self.memory && self.redis.is_some() {
-            return Err("memory and redis exclude each other: draws are kept in one place".to_owned());
-        }
-        if self.tls_cert.is_some() != self.tls_key.is_some() {
-            return Err(
-                "tls-cert and tls-key go together: a certificate is nothing without its key".to_owned()
-            );
-        }
-        Ok(())
     }
 
     /// With the secret from its file.
@@ -441,6 +415,22 @@ mod tests {
         }
     }
 
+    /// Whoever sets one of them would be told nothing of its being lifted.
+    #[test]
+    fn what_unlimited_lifts_cannot_be_set_beside_it() {
+        let lifted = Config { unlimited: true, ..Config::default() }.effective().limits;
+        let lifted = format!("{lifted:?}");
+        let fields = lifted.trim_end_matches(" }").split([' ', ',']).collect::<Vec<_>>();
+        let lifted: Vec<_> =
+            fields.windows(2).filter(|pair| pair[1] == "0").map(|pair| pair[0].replace('_', "-")).collect();
+        assert!(lifted.len() >= 9, "{lifted:?}");
+        for field in lifted {
+            let flag = format!("--{}=1", field.trim_end_matches(':'));
+            let parsed = <Alone as clap::Parser>::try_parse_from(["inkrelay", "--unlimited", &flag]);
+            assert!(parsed.is_err(), "{flag}");
+        }
+    }
+
     #[test]
     fn operators_are_served_on_loopback_or_nowhere() {
         assert_eq!(Config::default().operators_listen, OperatorsListen::DEFAULT);
@@ -452,25 +442,6 @@ mod tests {
     fn nothing_lifts_a_limit() {
         let limits = Limits { room_memory: 0, max_message: 0, ..Config::default().limits };
         assert_eq!((limits.tail_bytes(), limits.message_bytes()), (usize::MAX, usize::MAX));
-    }
-
-    #[test]
-    fn other_addresses_than_loopback_need_a_word() {
-        let listening =
-            |listen: &str, open| Config { listen: listen.parse().unwrap(), open, ..Config::default() };
-        for own in ["127.0.0.1:8080", "127.8.9.1:0", "[::1]:8080", "[::ffff:127.0.0.1]:8080"] {
-            assert_eq!(listening(own, false).check(), Ok(()), "{own}");
-        }
-        for others in
-            ["0.0.0.0:8080", "192.168.1.5:8080", "[::]:8080", "[::ffff:10.0.0.1]:8080", "[fe80::1]:80"]
-        {
-            let why = listening(others, false).check().unwrap_err();
-            assert!(why.contains("--open") && why.contains("everyone"), "{others}: {why}");
-            assert!(why.contains("--token-keys") && why.contains("only those"), "{others}: {why}");
-            assert_eq!(listening(others, true).check(), Ok(()), "{others}");
-            let with_tokens = Config { token_keys: vec!["keys".into()], ..listening(others, false) };
-            assert_eq!(with_tokens.check(), Ok(()), "{others}");
-        }
     }
 
     #[test]

@@ -48,6 +48,19 @@ impl Greeting<'_> {
         text
     }
 
+    /// The same as one line of the log.
+    pub fn log(&self) {
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            address = format!("{}://{}", self.scheme(), self.listens_on),
+            store = self.store,
+            operators = self.operators.map(|address| format!("http://{address}")),
+            tokens = self.has_tokens,
+            unlimited = self.is_unlimited,
+            "Inkrelay listens"
+        );
+    }
+
     const fn scheme(&self) -> &'static str {
         if self.is_encrypted { "https" } else { "http" }
     }

@@ -8,8 +8,8 @@ pub mod sockets;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -24,7 +24,6 @@ use crate::clock;
 use crate::config::Config;
 use crate::hub::{Hub, NoEntry, RoomHandle};
 use crate::live::Live;
-use crate::lock::lock;
 use crate::random;
 use crate::room::{ANSWER_TIME, Ending, NotChanged, NotStored, Room};
 use crate::store::{Batch, StoreError};
@@ -44,17 +43,11 @@ pub struct Relay {
     tokens: Option<Arc<Tokens>>,
     rates: Live<Arc<Rates>>,
     sockets: Arc<Sockets>,
-    reloaded: Mutex<Vec<(&'static str, ReloadHook)>>,
     draining: watch::Receiver<bool>,
     is_leaving: AtomicBool,
     last_at: AtomicU64,
     erasures: moderation::Erasures,
 }
-
-/// Takes the settings after a reload, and the files that they name: for parts that hold something made of them.
-///
-/// An error says why that part stays as it was.
-pub type ReloadHook = Box<dyn Fn(&Config) -> Result<(), String> + Send + Sync>;
 
 /// Why something was refused, for whoever asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,7 +237,6 @@ impl Relay {
             rates: Live::new(Arc::new(Rates::new(&config.limits))),
             sockets: Arc::default(),
             config: Live::new(Arc::new(config)),
-            reloaded: Mutex::default(),
             draining,
             is_leaving: AtomicBool::new(false),
             last_at: AtomicU64::new(0),
@@ -262,11 +254,6 @@ impl Relay {
         self.origins.get()
     }
 
-    /// Has a part called after each reload.
-    pub fn on_reload(&self, part: &'static str, hook: ReloadHook) {
-        lock(&self.reloaded).push((part, hook));
-    }
-
     /// Goes on with other settings. Only those that can change while the relay runs are to differ, and `--unlimited`
     /// is to be carried out.
     pub fn reload(&self, config: Config) {
@@ -274,11 +261,6 @@ impl Relay {
         // A new rate begins with nothing counted; the same goes on with what is.
         if rates::numbers(&config.limits) != rates::numbers(&self.config().limits) {
             self.rates.set(Arc::new(Rates::new(&config.limits)));
-        }
-        for (part, hook) in lock(&self.reloaded).iter() {
-            if let Err(why) = hook(&config) {
-                tracing::error!("{part}: all stays as it was: {why}");
-            }
         }
         self.config.set(Arc::new(config));
     }

@@ -73,16 +73,23 @@ struct Place {
     /// The room's name
     room: RoomId,
     /// The server's address
-    #[arg(long, env = "INKRELAY_SERVER", default_value = "http://127.0.0.1:8080", value_name = "URL")]
+    // Global, as the rest: also behind what `moderate` is to do.
+    #[arg(
+        long,
+        env = "INKRELAY_SERVER",
+        default_value = "http://127.0.0.1:8080",
+        value_name = "URL",
+        global = true
+    )]
     server: String,
     /// PEM file of the authority that vouches for the server, instead of those that this machine trusts
-    #[arg(long, env = "INKRELAY_CA", value_name = "FILE")]
+    #[arg(long, env = "INKRELAY_CA", value_name = "FILE", global = true)]
     ca: Option<PathBuf>,
     /// A room token, where the server wants one
-    #[arg(long, env = "INKRELAY_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    #[arg(long, env = "INKRELAY_TOKEN", hide_env_values = true, value_name = "TOKEN", global = true)]
     token: Option<String>,
     /// The file that the room token stands in: other users of the machine can read what stands in a command
-    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    #[arg(long, value_name = "FILE", conflicts_with = "token", global = true)]
     token_file: Option<PathBuf>,
 }
 

@@ -32,17 +32,24 @@ const P256_PUBLIC: &[u8] = &[
 /// Names RSA in a public key in DER (RFC 3279, section 2.3.1).
 const RSA_ALGORITHM: &[u8] = &[0x30, 0x0d, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
 
-/// Why a file of keys is not taken. Says nothing of what stands in it.
+/// Why a file of keys, or of revoked tokens, is not taken. Says nothing of what stands in it.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {why}", file.display())]
+#[error("{}{}: {why}", setting.map(|setting| format!("{setting}: ")).unwrap_or_default(), file.display())]
 pub struct KeyError {
+    /// Which setting names it, if one does.
+    setting: Option<&'static str>,
     file: PathBuf,
     why: String,
 }
 
 impl KeyError {
     pub(super) fn new(file: &Path, why: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), why: why.into() }
+        Self { setting: None, file: file.to_owned(), why: why.into() }
+    }
+
+    /// The same of a file that a setting names, with what such a file is.
+    pub(super) fn of(self, setting: &'static str, takes: &str) -> Self {
+        Self { setting: Some(setting), why: format!("{}; it takes {takes}", self.why), ..self }
     }
 }
 
@@ -63,6 +70,12 @@ pub(super) struct Key {
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a key for {:?}", self.algorithm)
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        (self.fingerprint, &self.id) == (other.fingerprint, &other.id)
     }
 }
 
@@ -112,15 +125,14 @@ impl Key {
 /// # Errors
 /// Which file is not taken, and why.
 pub(super) fn load(files: &[PathBuf]) -> Result<Vec<Key>, KeyError> {
+    let wrong = |error: KeyError| error.of("token-keys", "a secret, public keys in PEM, or a JWK Set");
     let mut keys = Vec::new();
     for file in files {
-        let text = read_file(file)?;
-        keys.extend(read(&text).map_err(|why| KeyError::new(file, why))?);
+        let text = read_file(file).map_err(wrong)?;
+        keys.extend(read(&text).map_err(|why| wrong(KeyError::new(file, why)))?);
         if keys.len() > KEYS {
-            return Err(KeyError::new(
-                file,
-                format!("there are more than {KEYS} keys with those of this file"),
-            ));
+            let why = format!("there are more than {KEYS} keys with those of this file");
+            return Err(wrong(KeyError::new(file, why)));
         }
     }
     Ok(keys)

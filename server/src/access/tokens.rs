@@ -3,7 +3,7 @@
 //! Nothing in a token chooses how it is checked: each key has one algorithm, and a token of another is not tried with
 //! it. What a header asks for beyond `alg`, `kid` and `typ` is refused where it would change what is checked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -158,22 +158,46 @@ impl Tokens {
         }
         let keys = Arc::new(keys::load(&settings.keys)?);
         let revoked = match &settings.revoked {
-            Some(file) => Revoked::read(file).map_err(|why| KeyError::new(file, why))?,
+            Some(file) => read_revoked(file)?,
             None => Revoked::default(),
         };
         let standing = watch::Sender::new(Standing { keys, revoked: Arc::new(revoked) });
         Ok(Some(Self { settings, standing }))
     }
 
-    /// Reads the keys anew, and returns how many there are. Grants whose key is gone are over.
+    /// Reads the keys anew, and returns whether they are others. Grants whose key is gone are over.
     ///
     /// # Errors
     /// Which file is not taken, and why; the keys stay as they were.
-    pub fn reload(&self) -> Result<usize, KeyError> {
-        let keys = Arc::new(keys::load(&self.settings.keys)?);
-        let count = keys.len();
-        self.standing.send_modify(|standing| standing.keys = keys);
-        Ok(count)
+    pub fn reload(&self) -> Result<bool, KeyError> {
+        let keys = keys::load(&self.settings.keys)?;
+        Ok(self.standing.send_if_modified(|standing| {
+            let are_new = *standing.keys != keys;
+            if are_new {
+                standing.keys = Arc::new(keys);
+            }
+            are_new
+        }))
+    }
+
+    /// Reads the revoked tokens anew, and returns whether they are others.
+    ///
+    /// # Errors
+    /// Why the file is not taken; what it last said holds.
+    pub fn reload_revoked(&self) -> Result<bool, KeyError> {
+        let Some(file) = &self.settings.revoked else { return Ok(false) };
+        Ok(self.revoke(read_revoked(file)?))
+    }
+
+    /// Holds to that list, and returns whether it is another.
+    fn revoke(&self, revoked: Revoked) -> bool {
+        self.standing.send_if_modified(|standing| {
+            let is_new = *standing.revoked != revoked;
+            if is_new {
+                standing.revoked = Arc::new(revoked);
+            }
+            is_new
+        })
     }
 
     /// Follows the file of revoked tokens, for as long as this is polled. While the file cannot be read, what it last said
@@ -188,14 +212,10 @@ impl Tokens {
             match read.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(revoked) => {
                     is_missing = false;
-                    self.standing.send_if_modified(|standing| {
-                        let is_new = *standing.revoked != revoked;
-                        if is_new {
-                            tracing::info!(listed = revoked.len(), "the list of revoked tokens has changed");
-                            standing.revoked = Arc::new(revoked);
-                        }
-                        is_new
-                    });
+                    let listed = revoked.len();
+                    if self.revoke(revoked) {
+                        tracing::info!(listed, "the list of revoked tokens has changed");
+                    }
                 }
                 Err(why) if !is_missing => {
                     is_missing = true;
@@ -262,6 +282,11 @@ impl Tokens {
             _ => FOREIGN,
         })
     }
+}
+
+fn read_revoked(file: &Path) -> Result<Revoked, KeyError> {
+    const TAKES: &str = "a token id, or sub: and a subject, on each line; an empty file revokes nothing";
+    Revoked::read(file).map_err(|why| KeyError::new(file, why).of("revoked", TAKES))
 }
 
 /// No key here signed it.

@@ -397,7 +397,7 @@ fn a_key_is_chosen_by_its_id_and_several_are_good_for_rotation() {
     let grant = tokens.check(&"a".parse().unwrap(), &old, now()).unwrap();
     assert!(grant.stands());
     std::fs::write(&files.settings.keys[0], jwks("new", &PAIRS.other_ed)).unwrap();
-    assert_eq!(tokens.reload().unwrap(), 2);
+    assert!(tokens.reload().unwrap() && !tokens.reload().unwrap(), "it tells whether there is another key");
     assert!(check(&tokens, &old).is_err() && !grant.stands(), "a key that is gone ends its grants");
     // A file that is no longer good changes nothing.
     std::fs::write(&files.settings.keys[1], "short").unwrap();
@@ -477,7 +477,7 @@ fn files_that_hold_no_such_key_are_refused() {
     let refused = |text: &str| {
         std::fs::write(&file, text).unwrap();
         let why = load(std::slice::from_ref(&file)).expect_err(text).to_string();
-        assert!(why.starts_with(&file.display().to_string()), "{why}");
+        assert!(why.starts_with(&format!("token-keys: {}", file.display())), "{why}");
         why
     };
     for (text, says) in [

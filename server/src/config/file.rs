@@ -216,7 +216,7 @@ fn like_the_default(arg: &Arg) -> Option<String> {
 }
 
 /// The name that was probably meant.
-fn near(name: &str, known: Vec<String>) -> Option<String> {
+pub fn near(name: &str, known: Vec<String>) -> Option<String> {
     let name = name.to_lowercase().replace('_', "-");
     let likeness = |known: &String| strsim::jaro_winkler(&name, known);
     let near = known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;

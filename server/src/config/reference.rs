@@ -34,12 +34,20 @@ idle-time = \"40s\"
 - `inkrelay config show` tells what holds and where it comes from. Secrets are hidden.
 - `inkrelay config reference` prints this page.
 
+A variable that is empty counts as not set, and a switch as not set where its variable is `false`. A variable that begins with
+`INKRELAY_` and is none of these is warned of.
+
 SIGHUP has the relay read its file again. It says what changed and carries out what has *yes* below; for the rest it says that a
 restart is needed. When anything in the file is wrong, all stays as it was, and the log says why.
-The keys of tokens and the certificate are read again too, from the files that are named already.
+The keys of tokens, the list of revoked tokens and the certificate are read again too, from the files that are named already. The log
+says which hold something else than before; one that cannot be taken leaves what was there in place.
 
 Sizes are written like `65536`, `64KiB` or `1MB`, times like `500ms`, `5s` or `2min`. A switch is `true` or `false`; its flag
 stands alone. A list is written `[\"a\", \"b\"]` in the file, and `a,b` in a flag or the environment.
+
+Times are from 100 ms to a day; `idle-time` is 1 s at least, `room-ttl` a minute at least and a hundred years at most, and
+`drain-delay` and `drain-time` are from nothing to an hour. `max-message` is not below `max-draw`, `max-rate` is a million at most, and
+counts are a thousand million at most.
 
 Secrets need not stand in the list of processes: put them into the environment, or into files that only the relay reads.
 ";

@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches};
 
 use super::file::{self, Given};
-use super::{Alone, Config};
+use super::{Alone, Config, environment};
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl From<String> for Wrong {
 pub fn schema() -> clap::Command {
     let mut command = Alone::command().no_binary_name(true).disable_help_flag(true);
     command.build();
-    command
+    environment::taken(command)
 }
 
 /// The settings of the schema, without those that the schema has for itself.
@@ -144,6 +144,11 @@ impl Settings {
         Ok(Self { config, all })
     }
 
+    /// Whether somebody set it.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.all.iter().any(|setting| setting.name == name && setting.source != Source::Default)
+    }
+
     fn of(
         schema: &clap::Command,
         matches: &ArgMatches,
@@ -192,7 +197,13 @@ fn flags<'v>(
 }
 
 fn parse(schema: &clap::Command, arguments: &[OsString]) -> Result<ArgMatches, Wrong> {
-    schema.clone().try_get_matches_from(arguments).map_err(|error| plain(&error))
+    schema.clone().try_get_matches_from(arguments).map_err(|error| {
+        let plain = plain(&error);
+        match environment::blamed(schema, &error, arguments) {
+            Some(blamed) => Wrong::from(format!("{plain} ({blamed})")),
+            None => plain,
+        }
+    })
 }
 
 /// clap's own words, without the usage: whoever uses the command line has seen it from clap itself.

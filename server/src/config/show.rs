@@ -85,6 +85,12 @@ fn quoted(text: &str) -> String {
 /// An address without its password, and nothing at all of what is no address.
 fn masked(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return HIDDEN.to_owned() };
+    // Behind a ? or a # there may be a password as well, or another part of the one before.
+    match rest.split_once(['?', '#']) {
+        Some((_, after)) if after.contains('@') => return format!("{scheme}://{HIDDEN}"),
+        Some((before, _)) => return format!("{}?{HIDDEN}", masked(&format!("{scheme}://{before}"))),
+        None => {}
+    }
     // The last @ ends it: a password that should have been encoded may have others.
     match rest.rsplit_once('@') {
         Some((user_and_password, host)) => {
@@ -147,14 +153,18 @@ mod tests {
     #[test]
     fn secrets_are_hidden() {
         let shown =
-            settings(&["--secret", "correct horse battery", "--redis", "rediss://anna:p@ss:word@h:6379/0"])
+            settings(&["--secret", "correct horse battery", "--redis", "redis://anna:p@ss:word@h:6379/0"])
                 .show();
         assert!(shown.contains("# secret = \"***\"") && !shown.contains("correct horse battery"), "{shown}");
-        assert!(shown.contains("# redis = \"rediss://anna:***@h:6379/0\""), "{shown}");
+        assert!(shown.contains("# redis = \"redis://anna:***@h:6379/0\""), "{shown}");
         assert_eq!(masked("redis://h:6379"), "redis://h:6379");
         assert_eq!(masked("redis://:secret@h"), "redis://:***@h");
         assert_eq!(masked("redis://anna@h"), "redis://anna@h");
         assert_eq!(masked("unix:/run/redis"), "***");
+        assert_eq!(masked("redis://h/?password=hunter2"), "redis://h/?***");
+        assert_eq!(masked("redis://anna:hunter2@h?pass=hunter2"), "redis://anna:***@h?***");
+        assert_eq!(masked("redis://h/?password=hunt@er2"), "redis://***");
+        assert_eq!(masked("redis://anna:hunt#er2@h"), "redis://***");
     }
 
     #[test]

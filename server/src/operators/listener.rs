@@ -1,7 +1,7 @@
 //! The operators' listener: few connections, each held to its time.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,51 +23,19 @@ const HEADER_BYTES: usize = 16 * 1024;
 /// When no connection can be accepted, the next try comes after this.
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-/// Listens for operators. `public` is where the relay itself listens.
+/// Listens for operators. Which addresses may be, the settings' check says.
 ///
 /// # Errors
-/// In plain words: an address that everybody reaches, or the public one, or one that cannot be listened on.
-pub fn listen(address: SocketAddr, public: SocketAddr) -> Result<TcpListener, String> {
-    check(address, public)?;
+/// In plain words, when the address cannot be listened on.
+pub fn listen(address: SocketAddr) -> Result<TcpListener, String> {
     let bound = std::net::TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
         TcpListener::from_std(listener)
     });
     bound.map_err(|error| {
         let what = if error.kind() == io::ErrorKind::AddrInUse { "it is taken".to_owned() } else { error.to_string() };
-        format!("operators cannot be served on {address}: {what}; choose another address with --operators-listen, or off")
+        format!("operators-listen: operators cannot be served on {address}: {what}; choose another address, or off")
     })
-}
-
-fn check(address: SocketAddr, public: SocketAddr) -> Result<(), String> {
-    let overlap =
-        address.ip() == public.ip() || address.ip().is_unspecified() || public.ip().is_unspecified();
-    if address.port() != 0 && address.port() == public.port() && overlap {
-        return Err(format!(
-            "operators would be served on the public address {public}: choose another port with --operators-listen"
-        ));
-    }
-    if is_public(address.ip()) {
-        return Err(format!(
-            "{address} is reached from the whole internet, and whoever reaches the operators' port looks into every room \
-             and deletes it without a password: let --operators-listen be an address of this machine, and go there through \
-             a tunnel or a proxy that asks who comes"
-        ));
-    }
-    Ok(())
-}
-
-/// Whether it is an address that the whole internet reaches. Unspecified ones may be; who listens there is warned.
-fn is_public(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => {
-            let is_shared = ip.octets()[0] == 100 && (64..128).contains(&ip.octets()[1]);
-            !(ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified() || is_shared)
-        }
-        IpAddr::V6(ip) => {
-            !(ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local())
-        }
-    }
 }
 
 /// Serves until it is dropped.
@@ -101,36 +69,5 @@ async fn serve_connection(stream: TcpStream, app: Router) {
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
         tracing::debug!(%error, "an operator's connection ended early");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_is_never_the_public_address_nor_one_that_everybody_reaches() {
-        let check = |address: &str, public: &str| check(address.parse().unwrap(), public.parse().unwrap());
-        for (address, public) in [
-            ("127.0.0.1:9090", "127.0.0.1:8080"),
-            ("127.0.0.1:0", "127.0.0.1:0"),
-            ("10.0.0.1:8080", "127.0.0.1:8080"),
-            ("0.0.0.0:9090", "0.0.0.0:8080"),
-            ("[::1]:9090", "[::]:8080"),
-            ("192.168.1.5:9090", "0.0.0.0:8080"),
-            ("[fd00::1]:9090", "[::]:8080"),
-        ] {
-            assert_eq!(check(address, public), Ok(()), "{address}");
-        }
-        for (address, public) in [
-            ("127.0.0.1:8080", "127.0.0.1:8080"),
-            ("127.0.0.1:8080", "0.0.0.0:8080"),
-            ("0.0.0.0:8080", "127.0.0.1:8080"),
-        ] {
-            assert!(check(address, public).unwrap_err().contains("public address"), "{address}");
-        }
-        for address in ["203.0.113.5:9090", "8.8.8.8:9090", "[2001:db8::1]:9090", "[::ffff:8.8.8.8]:9090"] {
-            assert!(check(address, "127.0.0.1:1").unwrap_err().contains("without a password"), "{address}");
-        }
     }
 }

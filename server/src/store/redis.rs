@@ -141,28 +141,39 @@ struct Scripts {
     set_rules: Script,
 }
 
+/// A client of the Redis at an address, and that address without its password.
+fn client(url: &str) -> Result<(Client, String), RedisConnectError> {
+    let invalid = |error: redis::RedisError| RedisConnectError::InvalidUrl(error.to_string());
+    let info = url.into_connection_info().map_err(invalid)?;
+    let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+    if settings.db() != 0 {
+        return Err(RedisConnectError::NumberedDatabase);
+    }
+    let secret = if settings.password().is_some() { "***@" } else { "" };
+    let masked = format!("redis://{secret}{}/{}", info.addr(), settings.db());
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_EVERY);
+    let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
+    #[cfg(target_os = "linux")]
+    let tcp = tcp.set_user_timeout(TCP_USER_TIMEOUT);
+    let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
+    Ok((Client::open(info).map_err(invalid)?, masked))
+}
+
 impl RedisStore {
+    /// Whether [`RedisStore::connect`] would take the address. Nothing is sent.
+    ///
+    /// # Errors
+    /// As there, but for what only the Redis itself tells.
+    pub fn check(url: &str) -> Result<(), RedisConnectError> {
+        client(url).map(drop)
+    }
+
     /// Connects, and waits until the subscription stands. `url` is `redis://[user:password@]host[:port][/db]`.
     ///
     /// # Errors
     /// When the address is none, or the Redis there does not answer within `config.answer_within`.
     pub async fn connect(url: &str, config: RedisConfig) -> Result<Self, RedisConnectError> {
-        let invalid = |error: redis::RedisError| RedisConnectError::InvalidUrl(error.to_string());
-        let info = url.into_connection_info().map_err(invalid)?;
-        let address = info.addr().to_string();
-        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        if settings.db() != 0 {
-            return Err(RedisConnectError::NumberedDatabase);
-        }
-        let secret = if settings.password().is_some() { "***@" } else { "" };
-        let masked = format!("redis://{secret}{address}/{}", settings.db());
-        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_EVERY);
-        let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
-        #[cfg(target_os = "linux")]
-        let tcp = tcp.set_user_timeout(TCP_USER_TIMEOUT);
-        let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
-        let client = Client::open(info).map_err(invalid)?;
-
+        let (client, masked) = client(url)?;
         let unusable = |reason: String| RedisConnectError::Unusable { address: masked.clone(), reason };
         let link = Arc::new(Link::new(client.clone(), config.answer_within));
         let ping = link.run(&PING, Repeat::Safe).await;

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ServerConfig;
-use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::lingering::Lingering;
@@ -37,6 +36,8 @@ pub struct Certificates {
 
 struct Current {
     config: Arc<ServerConfig>,
+    /// What it shows.
+    shown: Vec<CertificateDer<'static>>,
     /// When the files that were looked at last had been written.
     written: Written,
 }
@@ -52,36 +53,38 @@ impl Certificates {
     pub fn load(chain: &Path, key: &Path) -> Result<Self, TlsError> {
         let (chain, key) = (chain.to_owned(), key.to_owned());
         let written = written(&chain, &key);
-        let config = Arc::new(read(&chain, &key)?);
-        Ok(Self { chain, key, current: Mutex::new(Current { config, written }) })
+        let (config, shown) = read(&chain, &key)?;
+        let current = Current { config: Arc::new(config), shown, written };
+        Ok(Self { chain, key, current: Mutex::new(current) })
     }
 
-    /// Reads the files again. Connections from now on are shown what they hold; open ones stay as they are. When they
-    /// cannot be used, what was there before stays.
+    /// Reads the files again, and returns whether they hold another certificate. Connections from now on are shown that one;
+    /// open ones stay as they are. When the files cannot be used, what was there before stays.
     ///
     /// # Errors
     /// As [`Certificates::load`].
-    pub fn reload(&self) -> Result<(), TlsError> {
+    pub fn reload(&self) -> Result<bool, TlsError> {
         let written = written(&self.chain, &self.key);
         let read = read(&self.chain, &self.key);
         let mut current = lock(&self.current);
         // Also when they are wrong: that is said once, and not at every look.
         current.written = written;
-        current.config = Arc::new(read?);
-        Ok(())
+        let (config, shown) = read?;
+        // The key of a certificate is always the same one.
+        let is_new = current.shown != shown;
+        if is_new {
+            (current.config, current.shown) = (Arc::new(config), shown);
+        }
+        Ok(is_new)
     }
 
-    /// Reads the files again at each reload, and when one was written, as those who renew certificates do. Ends with
-    /// the reloads.
-    pub async fn keep_fresh<T>(self: Arc<Self>, mut reloads: watch::Receiver<T>) {
+    /// Reads the files again when one was written, as those who renew certificates do. Never ends.
+    pub async fn keep_fresh(&self) {
         loop {
-            match tokio::time::timeout(LOOK_INTERVAL, reloads.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return,
-                Err(_) if self.have_changed() => {}
-                Err(_) => continue,
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            if self.have_changed() {
+                self.reload_and_tell();
             }
-            self.reload_and_tell();
         }
     }
 
@@ -93,7 +96,8 @@ impl Certificates {
 
     fn reload_and_tell(&self) {
         match self.reload() {
-            Ok(()) => tracing::info!(certificate = %self.chain.display(), "the certificate was read again"),
+            Ok(true) => tracing::info!(certificate = %self.chain.display(), "there is a new certificate"),
+            Ok(false) => {}
             Err(error) => tracing::warn!(%error, "the certificate is kept as it was"),
         }
     }
@@ -113,39 +117,45 @@ fn written(chain: &Path, key: &Path) -> Written {
     [chain, key].map(|path| std::fs::metadata(path).and_then(|file| file.modified()).ok())
 }
 
-fn read(chain_path: &Path, key_path: &Path) -> Result<ServerConfig, TlsError> {
+type Read = (ServerConfig, Vec<CertificateDer<'static>>);
+
+fn read(chain_path: &Path, key_path: &Path) -> Result<Read, TlsError> {
     let mut chain = Vec::new();
-    let unreadable = |path: &Path, error: pem::Error| match error {
-        pem::Error::Io(error) => TlsError(format!("cannot read {}: {error}", path.display())),
-        error => TlsError(format!("{} is no PEM file: {error}", path.display())),
+    let unreadable = |setting: &str, path: &Path, error: pem::Error| {
+        let path = path.display();
+        TlsError(match error {
+            pem::Error::Io(error) => format!("{setting}: cannot read {path}: {error}; it takes a PEM file"),
+            error => format!("{setting}: {path} is no PEM file: {error}"),
+        })
     };
-    for certificate in
-        CertificateDer::pem_file_iter(chain_path).map_err(|error| unreadable(chain_path, error))?
+    for certificate in CertificateDer::pem_file_iter(chain_path)
+        .map_err(|error| unreadable("tls-cert", chain_path, error))?
     {
-        chain.push(certificate.map_err(|error| unreadable(chain_path, error))?);
+        chain.push(certificate.map_err(|error| unreadable("tls-cert", chain_path, error))?);
     }
     if chain.is_empty() {
         let path = chain_path.display();
         return Err(TlsError(format!(
-            "{path} holds no certificate: --tls-cert wants a PEM file with -----BEGIN CERTIFICATE-----"
+            "tls-cert: {path} holds no certificate: it takes a PEM file with -----BEGIN CERTIFICATE-----"
         )));
     }
     let key = PrivateKeyDer::from_pem_file(key_path).map_err(|error| match error {
         pem::Error::NoItemsFound => TlsError(format!(
-            "{} holds no key: --tls-key wants a PEM file with -----BEGIN PRIVATE KEY-----, and not encrypted",
+            "tls-key: {} holds no key: it takes a PEM file with -----BEGIN PRIVATE KEY-----, and not encrypted",
             key_path.display()
         )),
-        error => unreadable(key_path, error),
+        error => unreadable("tls-key", key_path, error),
     })?;
-    config(chain, key).map_err(|error| {
+    let config = config(chain.clone(), key).map_err(|error| {
         let (chain, key) = (chain_path.display(), key_path.display());
         TlsError(match error {
             rustls::Error::InconsistentKeys(_) => {
-                format!("the key in {key} is not that of the first certificate in {chain}")
+                format!("tls-key: the key in {key} is not that of the first certificate in {chain}, which tls-cert names")
             }
-            error => format!("the certificate in {chain} cannot be used with the key in {key}: {error}"),
+            error => format!("tls-cert: the certificate in {chain} cannot be used with the key in {key}: {error}"),
         })
-    })
+    })?;
+    Ok((config, chain))
 }
 
 fn config(

@@ -142,5 +142,18 @@ async fn a_room_is_moderated_from_the_command_line() {
     assert!(said(&["clear"]).await.starts_with("cleared; to take it back, revoke [0, "));
     let why = failed(moderate(&["kick", "0"]).await);
     assert!(why.contains("client 0 is everyone without a ticket"), "{why}");
+    // The address stands before or behind what is to be done.
+    let url = relay.url("");
+    let nowhere = ["INKRELAY_SERVER", "http://127.0.0.1:1"];
+    for arguments in [
+        ["moderate", "r", "lock", "--server", &url],
+        ["moderate", "r", "--server", &url, "unlock"],
+        ["moderate", "--server", &url, "r", "show"],
+    ] {
+        let mut command = crate::support::program::inkrelay(&arguments);
+        command.env(nowhere[0], nowhere[1]);
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        assert!(succeeded(output).contains("locked"), "{arguments:?}");
+    }
     assert_eq!(moderate(&["ban"]).await.status.code(), Some(2), "somebody has to be named");
 }

@@ -2,34 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::support::certificates::Authority;
 use crate::support::eventually;
 use crate::support::process::Process;
+use crate::support::program::{failed, inkrelay, succeeded};
 use crate::support::requests::{MESSAGE_PACK, answer, raw_bytes};
 use crate::support::socket::{batch, mark};
-
-/// The program with nothing of this environment.
-fn inkrelay(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_inkrelay"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("INKRELAY_")) {
-        command.env_remove(name);
-    }
-    command.args(args);
-    command
-}
-
-fn succeeded(output: Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn failed(output: Output) -> String {
-    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    String::from_utf8(output.stderr).unwrap()
-}
 
 fn written(folder: &Path, text: &str) -> String {
     let file = folder.join("inkrelay.toml");
@@ -233,4 +214,75 @@ async fn a_hangup_reloads_what_can_be_and_a_wrong_file_changes_nothing() {
         log().contains("DEBUG")
     })
     .await;
+}
+
+/// What the files hold that the settings name: which of them is another, which is none, and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hangup_says_which_files_hold_something_else() {
+    let authority = Authority::new();
+    let [chain, key] = authority.issue();
+    let keys = authority.write("keys", "a secret that has thirty-two bytes, or some more");
+    let revoked = authority.write("revoked", "");
+    let [chain, key, keys_file, revoked_file] =
+        [&chain, &key, &keys, &revoked].map(|path| path.to_str().unwrap());
+    let log_file = authority.path("log");
+    let arguments =
+        ["--tls-cert", chain, "--tls-key", key, "--token-keys", keys_file, "--revoked", revoked_file];
+    let process = Process::start_logged(&log_file, &arguments);
+    let mut read = 0;
+    // The lines since the last time, when there are so many.
+    let mut told = async |count: usize| {
+        let mut lines = Vec::new();
+        eventually("it says what it did", async || {
+            let text = std::fs::read_to_string(&log_file).unwrap();
+            lines = text.lines().skip(read).map(str::to_owned).collect();
+            lines.len() >= count && text.ends_with('\n')
+        })
+        .await;
+        read += lines.len();
+        lines.iter().map(|line| line.trim_start_matches(|c| c != ' ').trim().to_owned()).collect::<Vec<_>>()
+    };
+    process.hang_up();
+    assert_eq!(told(1).await, ["INFO inkrelay::serve: reloaded: all is as it was"]);
+
+    authority.issue();
+    std::fs::write(&keys, "another secret that has thirty-two bytes").unwrap();
+    process.hang_up();
+    assert_eq!(
+        told(2).await,
+        [
+            "INFO inkrelay::serve: reloaded the keys of tokens",
+            "INFO inkrelay::serve: reloaded the certificate"
+        ]
+    );
+
+    std::fs::write(&keys, "short").unwrap();
+    authority.issue();
+    process.hang_up();
+    let lines = told(2).await;
+    assert!(
+        lines[0].starts_with("ERROR ") && lines[0].contains("held to as it was: token-keys: "),
+        "{lines:?}"
+    );
+    assert_eq!(lines[1..], ["INFO inkrelay::serve: reloaded the certificate"]);
+
+    std::fs::write(&keys, "another secret that has thirty-two bytes").unwrap();
+    std::fs::write(chain, "none").unwrap();
+    process.hang_up();
+    let lines = told(1).await;
+    assert!(
+        lines.len() == 1 && lines[0].starts_with("ERROR ") && lines[0].contains("tls-cert: "),
+        "{lines:?}"
+    );
+
+    // It is looked at by itself as well, and said once by either.
+    authority.issue();
+    std::fs::write(&revoked, "sub:ann\n").unwrap();
+    process.hang_up();
+    let lines = told(2).await;
+    assert_eq!(
+        lines.iter().filter(|line| line.contains("the list of revoked tokens")).count(),
+        1,
+        "{lines:?}"
+    );
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Method;
 use inkrelay_protocol::frame::Hello;
 use inkrelay_protocol::{ClientFrame, Draw, ServerFrame};
+use inkrelay_server::config::OperatorsListen;
 use tokio::time::Instant;
 
 use crate::support::process::Process;
@@ -50,17 +51,21 @@ async fn every_socket_is_sent_away_with_a_time_of_its_own() {
 
 #[tokio::test]
 async fn open_polls_are_answered_and_streams_end() {
-    let mut relay = Relay::start(|_| {}).await;
+    let any = OperatorsListen::At((std::net::Ipv4Addr::LOCALHOST, 0).into());
+    let mut relay = Relay::start(|config| config.operators_listen = any).await;
     relay.post_marks("a", 1..=2).await;
-    let address = relay.address;
+    let (address, operators) = (relay.address, relay.operators.unwrap());
     let poll = tokio::spawn(async move {
         let url = format!("http://{address}/v1/rooms/a/draws?wait=50&after=2");
         let response = crate::support::requests::client().get(url).send().await.unwrap();
         (response.status(), response.headers()["inkrelay-head"].clone(), response.text().await.unwrap())
     });
     let events = relay.request(Method::GET, "/v1/rooms/a/events").send().await.unwrap();
-    // Nothing tells from outside that a poll waits; one that comes later is answered at once as well.
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    eventually("the poll waits", async || {
+        let metrics = crate::support::requests::client().get(format!("http://{operators}/metrics"));
+        String::from_utf8(answer(metrics).await.body).unwrap().contains("{transport=\"long_poll\"} 1\n")
+    })
+    .await;
     let begun = Instant::now();
     relay.stop();
     let (status, head, body) = tokio::time::timeout(PATIENCE, poll).await.unwrap().unwrap();
@@ -183,6 +188,23 @@ async fn whoever_does_not_end_is_cut_at_the_drain_time() {
 async fn the_program_ends_in_good_order_on_sigterm() {
     let mut program = Process::start(&[]);
     let mut socket = Socket::join(program.address, "a").await;
+    program.terminate();
+    assert_eq!(sent_away(&mut socket).await.1, 1001);
+    drop(socket);
+    assert_eq!(program.ended().await, Some(0));
+}
+
+/// H-5: who asks again, as somebody at a terminal does, is in a hurry.
+#[tokio::test]
+async fn asked_again_it_waits_no_longer_for_load_balancers() {
+    let mut program = Process::start(&["--drain-delay", "1h"]);
+    let mut socket = Socket::join(program.address, "a").await;
+    let url = format!("http://{}/readyz", program.address);
+    let ready = async || answer(crate::support::requests::client().get(&url)).await.status;
+    program.terminate();
+    eventually("it is not ready", async || ready().await == 503).await;
+    socket.draw(1, &[mark(1)]).await;
+    socket.acked(1).await;
     program.terminate();
     assert_eq!(sent_away(&mut socket).await.1, 1001);
     drop(socket);

@@ -20,6 +20,7 @@
 //! - `tidy`: which part may know which, and how long a file may be
 //! - `command_line`: the commands that are clients
 //! - `configuration`: flags, environment and file, their checks, and the reload at SIGHUP
+//! - `starting`: what is refused at the start, by `serve` and `config check` alike, and the greeting
 //! - `export`: rooms that go through a file, from store to store
 //! - `field_reports`: faults that people met in systems that do this job, each tried on the relay
 //! - `demonstration`: recorded ink, drawn and read by everyone at once, also while processes are killed
@@ -57,6 +58,7 @@ mod rust_client;
 mod security;
 mod sessions;
 mod shared_append;
+mod starting;
 mod store_contract;
 mod support;
 mod tidy;

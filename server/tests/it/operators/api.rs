@@ -1,6 +1,5 @@
 //! What the page asks: the state, rooms, one room; and what foreign pages may not.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use http::Method;
@@ -9,8 +8,7 @@ use serde_json::{Value, json};
 
 use super::{get, relay, relay_with, request};
 use crate::support::eventually;
-use crate::support::process::Process;
-use crate::support::requests::{MESSAGE_PACK, answer, still_works};
+use crate::support::requests::{MESSAGE_PACK, answer};
 use crate::support::socket::{Socket, mark};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,15 +92,6 @@ async fn foreign_pages_learn_nothing_and_change_nothing() {
     for path in ["/assets/none.js", "/etc/passwd", "/v1/rooms/a/draws"] {
         assert_eq!(get(operators, path).await.problem(), (404, "not_found".to_owned()), "{path}");
     }
-}
-
-/// Two relays on one machine are common.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_usual_port_that_is_taken_is_no_reason_not_to_serve() {
-    // Where another process has it already, it is taken as well.
-    let _taken = TcpListener::bind("127.0.0.1:9090");
-    let relay = Process::start(&["--operators-listen", "127.0.0.1:9090"]);
-    still_works(relay.address).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

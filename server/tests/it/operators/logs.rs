@@ -35,6 +35,8 @@ async fn start(folder: &Path, level: &str, arguments: &[&str]) -> (Logging, Sock
         .spawn()
         .unwrap();
     let logging = Logging(child);
+    // JSON has the greeting in it.
+    let said = if arguments.contains(&"json") { folder.join("log") } else { said };
     let address = listens_on(&said).await;
     (logging, address)
 }
@@ -44,8 +46,10 @@ pub async fn listens_on(said: &Path) -> SocketAddr {
     let mut address = None;
     eventually("it says where it listens", async || {
         let text = std::fs::read_to_string(said).unwrap();
-        let line = text.lines().next().filter(|_| text.contains('\n')).map(str::to_owned);
-        address = line.and_then(|line| line.rsplit("http://").next()?.parse().ok());
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let line = whole.lines().find(|line| line.contains("Inkrelay listens"));
+        let rest = line.and_then(|line| line.split_once("http://")).map(|(_, rest)| rest);
+        address = rest.and_then(|rest| rest.split('"').next()?.parse().ok());
         address.is_some()
     })
     .await;

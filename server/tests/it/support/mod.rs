@@ -6,6 +6,7 @@ pub mod http;
 pub mod ledger;
 pub mod nginx;
 pub mod process;
+pub mod program;
 pub mod proxy;
 pub mod reader;
 pub mod redis;

@@ -49,7 +49,7 @@ impl Relay {
         let listener = listener(socket);
         let operators = match config.operators_listen {
             OperatorsListen::Off => None,
-            OperatorsListen::At(at) => Some(inkrelay_server::operators::listen(at, address).unwrap()),
+            OperatorsListen::At(at) => Some(inkrelay_server::operators::listen(at).unwrap()),
         };
         let operators_address = operators.as_ref().map(|listener| listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
