@@ -23,6 +23,7 @@ use crate::hub::ReaderHandle;
 use crate::metrics::{InSession, Transport};
 use crate::room::Stay;
 use crate::room::feed::{Fed, Feed};
+use crate::session::sockets::OpenSocket;
 use crate::session::{Draining, Refused, Relay, spread_retry};
 use crate::store::identity_of;
 
@@ -46,7 +47,7 @@ pub async fn stream(
         headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|id| !id.is_empty());
     let after: After = after(last_id.or(asked))?;
     let who = ticket(&headers)?.map(|ticket| relay.identify(&room, &grant, Some(ticket))).transpose()?;
-
+    let socket = relay.open_socket(&grant)?;
     let reading = relay.enter(&room).await?.read().ok_or_else(Refused::crowded)?;
     let client = who.map(|who| who.client);
     let stay = admit(&reading, client.unwrap_or(ClientId::ANONYMOUS), &grant)?;
@@ -67,6 +68,7 @@ pub async fn stream(
         came_at: None,
         draining,
         _counted: counted,
+        _socket: socket,
         ready: VecDeque::from([greeting()]),
     };
     let body = Body::from_stream(futures_util::stream::unfold(state, |mut state| async {
@@ -101,6 +103,7 @@ struct Events {
     came_at: Option<Instant>,
     draining: Draining,
     _counted: InSession,
+    _socket: Option<OpenSocket>,
     ready: VecDeque<Bytes>,
 }
 

@@ -112,7 +112,7 @@ async fn open_session(
     }
     let asked = Asked::read(&headers, &body(&relay, &headers, request_body).await?)?;
     let Admitted { room, grant } = door.open(&relay, asked.token.as_deref())?;
-    relay.check_opening(address)?;
+    relay.check_opening(&grant, address)?;
     let who = relay.identify(&room, &grant, ticket(&headers)?)?;
     let (handle, limits) = in_time(async {
         let handle = relay.enter(&room).await?;

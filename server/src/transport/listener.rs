@@ -30,6 +30,7 @@ use tracing::Instrument;
 
 use super::address::{introduce, is_within};
 use super::headers::secure;
+use super::host;
 use super::lingering::{Farewells, Lingering};
 use super::request::{PeerAddress, room_of};
 use super::stream::Stream;
@@ -356,7 +357,10 @@ async fn serve(
             let id =
                 connections.request_ids.id(request.headers(), is_within(&config.trust_forwarded, address));
             let span = tracing::error_span!("request", %id);
-            let introduced = introduce(&mut request, address, is_encrypted, &config.trust_forwarded);
+            // A proxy may tell another name than it asks by: both have to be this server's.
+            let introduced = host::check(&relay, &request)
+                .and_then(|()| introduce(&mut request, address, is_encrypted, &config.trust_forwarded))
+                .and_then(|()| host::check(&relay, &request));
             request.extensions_mut().insert(id.clone());
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();

@@ -41,6 +41,7 @@ pub async fn poll(
     let asked = Asked::read(&uri)?;
     let who = ticket(&headers)?.map(|ticket| relay.identify(&room, &grant, Some(ticket))).transpose()?;
     let client = who.as_ref().map_or(ClientId::ANONYMOUS, |who| who.client);
+    let _socket = relay.open_socket(&grant)?;
     let (reading, mut cursor, stay) = in_time(async {
         let reading = relay.enter(&room).await?.read().ok_or_else(Refused::crowded)?;
         let stay = admit(&reading, client, &grant)?;

@@ -56,6 +56,7 @@ use crate::hub::ReaderHandle;
 use crate::metrics::{Caller, InSession, Transport};
 use crate::room::feed::Feed;
 use crate::room::{Attachment, Stay};
+use crate::session::sockets::OpenSocket;
 use crate::session::{Identified, Refused, Relay, in_time};
 
 /// Bytes read at a time, and held by each connection. The library's own 128 KiB would be so for each idle one.
@@ -360,6 +361,7 @@ struct Session<'r> {
     stay: Stay,
     attachment: Attachment,
     _counted: InSession,
+    _socket: Option<OpenSocket>,
 }
 
 impl Drop for Session<'_> {
@@ -390,7 +392,8 @@ impl<'r> Session<'r> {
         peer: &'r Arc<Peer>,
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
-        relay.check_opening(peer.address)?;
+        relay.check_opening(&grant, peer.address)?;
+        let socket = relay.open_socket(&grant)?;
         let who = relay.identify(&room, &grant, hello.ticket.as_deref())?;
         let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(Refused::crowded)?;
         let stay = reading.stay(who.client, grant.subject.clone()).map_err(Refused::from)?;
@@ -399,7 +402,17 @@ impl<'r> Session<'r> {
         let profile = grant.profile(hello.profile.clone().unwrap_or_default());
         let attachment = reading.attach(who.client, profile).ok_or_else(Refused::crowded)?;
         let counted = reading.metrics().session(Transport::WebSocket);
-        let session = Self { relay, reading, grant, who, peer, stay, attachment, _counted: counted };
+        let session = Self {
+            relay,
+            reading,
+            grant,
+            who,
+            peer,
+            stay,
+            attachment,
+            _counted: counted,
+            _socket: socket,
+        };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;

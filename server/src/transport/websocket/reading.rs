@@ -126,7 +126,7 @@ impl<'s> Reading<'s> {
     /// old one stays until it is over.
     fn take_token(&mut self, token: &str) {
         let Session { relay, reading, who, peer, .. } = self.session;
-        let fresh = relay.check_rate(who.client, peer.address).and_then(|()| {
+        let fresh = relay.check_rate(who.client, &self.grant, peer.address).and_then(|()| {
             let fresh = relay.admit(reading.id(), Some(token))?;
             if fresh.subject == self.grant.subject { Ok(fresh) } else { Err(Refused::another_subject()) }
         });
@@ -139,7 +139,7 @@ impl<'s> Reading<'s> {
     fn take_draws(&mut self, n: u64, draws: &[u8]) -> Result<(), End> {
         let Some(refusals) = self.answers.begin(n) else { return Ok(()) };
         let Session { relay, reading, who, peer, .. } = self.session;
-        let checked = relay.check_rate(who.client, peer.address);
+        let checked = relay.check_rate(who.client, &self.grant, peer.address);
         match checked.and_then(|()| relay.stamp(self.grant.role, who.client, n, draws)) {
             Ok(batch) => {
                 reading.append(batch, self.grant.role, self.answers.expect(n, refusals));
