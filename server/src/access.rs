@@ -1,7 +1,8 @@
 //! Who may come in, and what they may do: tickets say who a client is, tokens what it may, origins whose pages may
-//! connect.
+//! connect, hosts by which name they may ask.
 
 mod grant;
+mod host;
 mod keys;
 mod origins;
 mod revocation;
@@ -11,6 +12,7 @@ mod tokens;
 mod tokens_tests;
 
 pub use grant::Grant;
+pub use host::Host;
 pub use keys::KeyError;
 pub(crate) use keys::{pem_blocks, read_file as read_key_file};
 pub use origins::Origins;

@@ -29,6 +29,9 @@ pub use settings::{Settings, Source, Wrong};
 pub use values::log_filter;
 use values::{address, bytes, duration, host, network, operators_listen, origin, role};
 
+/// Bytes of the secret that signs tickets, at least: whoever guesses it from a ticket of their own could sign others'.
+const SECRET_BYTES: usize = 16;
+
 /// How to serve. Every flag has a twin in the environment and in the file; 0 lifts a limit.
 #[derive(Args, Clone, Debug)]
 pub struct Config {
@@ -86,10 +89,9 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_REDIS", value_name = "URL", hide_env_values = true)]
     pub redis: Option<String>,
 
-    /// Secret that signs tickets. Without one, the store keeps a random secret for all its servers.
-    // With an empty one, everybody could sign tickets.
-    #[arg(long, env = "INKRELAY_SECRET", value_name = "TEXT", hide_env_values = true,
-        value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    /// Secret that signs tickets, of at least 16 bytes. Without one, the store keeps a random secret for all its servers.
+    // Its length is looked at in `with_secret_read`: what a parser refuses, clap shows.
+    #[arg(long, env = "INKRELAY_SECRET", value_name = "TEXT", hide_env_values = true)]
     pub secret: Option<String>,
 
     /// File with that secret, which then stands in no list of processes.
@@ -118,7 +120,8 @@ pub struct Config {
     #[arg(long, env = "INKRELAY_REVOKED", value_name = "FILE")]
     pub revoked: Option<PathBuf>,
 
-    /// Origin whose pages may connect besides this server's own, with its scheme, or * for all.
+    /// Origin whose pages may connect besides this server's own, with its scheme, or * for all. Where no tokens are asked
+    /// for, its host is also a name by which this server may be asked.
     #[arg(long, env = "INKRELAY_ALLOW_ORIGIN", value_name = "https://HOST", value_parser = origin, value_delimiter = ',')]
     pub allow_origin: Vec<String>,
 
@@ -138,7 +141,7 @@ pub struct Config {
     /// Lift all limits of rate and count. For benchmarks only: one client can then exhaust the server.
     #[arg(long, env = "INKRELAY_UNLIMITED", conflicts_with_all = ["max_batch", "max_sessions", "max_rooms",
         "max_connections", "max_rate", "max_room", "max_address_sessions", "max_address_rooms",
-        "max_address_strangers"])]
+        "max_address_strangers", "max_subject_rate", "max_subject_sessions", "max_subject_sockets"])]
     pub unlimited: bool,
 
     /// What is refused, and when.
@@ -197,6 +200,18 @@ pub struct Limits {
     /// Calls of one address in a minute without a token that is taken, where tokens are asked for.
     #[arg(long, env = "INKRELAY_MAX_ADDRESS_STRANGERS", default_value_t = 60, value_name = "N")]
     pub max_address_strangers: u32,
+
+    /// Batches a second of whoever tokens are made out to (sub), over all sessions and addresses; twice as many at once.
+    #[arg(long, env = "INKRELAY_MAX_SUBJECT_RATE", default_value_t = 240, value_name = "BATCHES")]
+    pub max_subject_rate: u32,
+
+    /// Sessions that one subject of tokens opens in a minute.
+    #[arg(long, env = "INKRELAY_MAX_SUBJECT_SESSIONS", default_value_t = 120, value_name = "N")]
+    pub max_subject_sessions: u32,
+
+    /// WebSockets, event streams and polls of one subject of tokens that are open at once on this server.
+    #[arg(long, env = "INKRELAY_MAX_SUBJECT_SOCKETS", default_value_t = 32, value_name = "N")]
+    pub max_subject_sockets: usize,
 
     /// Memory for one room's recent records.
     #[arg(long, env = "INKRELAY_ROOM_MEMORY", default_value = "256KiB", value_name = "BYTES", value_parser = bytes)]
@@ -327,12 +342,18 @@ impl Config {
     /// With the secret from its file.
     ///
     /// # Errors
-    /// When the file cannot be read, or is empty.
+    /// When the file cannot be read, or the secret is so short that others could find it and sign tickets themselves.
     fn with_secret_read(mut self) -> Result<Self, String> {
         if let Some(path) = &self.secret_file {
             self.secret = Some(read_secret(path).map_err(|why| format!("secret-file: {why}"))?);
         }
-        Ok(self)
+        match &self.secret {
+            Some(secret) if secret.len() < SECRET_BYTES => Err(format!(
+                "secret: one that signs tickets has at least {SECRET_BYTES} bytes, and this one has {}: `openssl rand -base64 32` makes one",
+                secret.len()
+            )),
+            _ => Ok(self),
+        }
     }
 
     /// With `--unlimited` carried out.
@@ -343,6 +364,7 @@ impl Config {
             (limits.max_batch, limits.max_sessions, limits.max_rooms, limits.max_connections) = (0, 0, 0, 0);
             (limits.max_rate, limits.max_room) = (0, 0);
             (limits.max_address_sessions, limits.max_address_rooms, limits.max_address_strangers) = (0, 0, 0);
+            (limits.max_subject_rate, limits.max_subject_sessions, limits.max_subject_sockets) = (0, 0, 0);
         }
         self
     }
@@ -368,11 +390,10 @@ impl Limits {
 /// A secret that a file keeps, without the end of its line.
 ///
 /// # Errors
-/// When the file cannot be read, or is empty.
-pub fn read_secret(path: &Path) -> Result<String, String> {
+/// When the file cannot be read.
+fn read_secret(path: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let secret = text.trim_end_matches(['\r', '\n']);
-    if secret.is_empty() { Err(format!("{} is empty", path.display())) } else { Ok(secret.to_owned()) }
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// A size in memory's own measure.
@@ -383,13 +404,6 @@ pub fn to_usize(bytes: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn with_an_empty_secret_everybody_could_sign_tickets() {
-        let parse = |secret| <Alone as clap::Parser>::try_parse_from(["inkrelay", "--secret", secret]);
-        assert!(parse("").is_err());
-        assert_eq!(parse("s").unwrap().config.secret.as_deref(), Some("s"));
-    }
 
     #[test]
     fn every_flag_has_a_twin_in_the_environment() {
@@ -431,14 +445,27 @@ mod tests {
     }
 
     #[test]
+    fn a_short_secret_would_let_others_sign_tickets() {
+        let read =
+            |secret: &str| Config { secret: Some(secret.to_owned()), ..Config::default() }.with_secret_read();
+        for short in ["", "of rain and ink"] {
+            let why = read(short).unwrap_err();
+            assert!(why.contains("16 bytes") && why.contains("openssl rand"), "{why}");
+        }
+        assert_eq!(read("of rain and inks").unwrap().secret.as_deref(), Some("of rain and inks"));
+    }
+
+    #[test]
     fn a_secret_is_read_from_its_file_without_the_end_of_the_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("secret");
         let read = || Config { secret_file: Some(file.clone()), ..Config::default() }.with_secret_read();
         assert!(read().unwrap_err().contains("secret"), "there is no file");
-        std::fs::write(&file, "\n").unwrap();
-        assert!(read().unwrap_err().contains("empty"));
-        std::fs::write(&file, "of rain and ink\n").unwrap();
-        assert_eq!(read().unwrap().secret.as_deref(), Some("of rain and ink"));
+        for short in ["\n", "of rain and ink\r\n"] {
+            std::fs::write(&file, short).unwrap();
+            assert!(read().unwrap_err().contains("at least 16 bytes"));
+        }
+        std::fs::write(&file, "of rain and of ink\n").unwrap();
+        assert_eq!(read().unwrap().secret.as_deref(), Some("of rain and of ink"));
     }
 }

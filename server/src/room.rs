@@ -58,8 +58,9 @@ pub struct Room {
     tail: Mutex<Tail>,
     /// Bytes of the whole log, as the store last told.
     bytes: AtomicU64,
-    /// Wakes cursors. What changed is looked up, so a reader that is late has missed nothing.
-    changed: watch::Sender<()>,
+    /// Wakes cursors. What changed is looked up, so a reader that is late has missed nothing; when the first of it came is
+    /// told for those who measure.
+    changed: watch::Sender<Option<Instant>>,
     rows: row::Rows,
     beat: beat::Beat,
     loaded: OnceCell<()>,
@@ -104,7 +105,7 @@ impl Room {
         Self {
             tail: Mutex::new(Tail::new(Head::EMPTY.position, node.limits.get().tail_bytes)),
             bytes: AtomicU64::new(0),
-            changed: watch::Sender::new(()),
+            changed: watch::Sender::new(None),
             rows: row::Rows::default(),
             beat: beat::Beat::default(),
             loaded: OnceCell::new(),
@@ -144,8 +145,8 @@ impl Room {
         lock(&self.tail).bytes()
     }
 
-    /// Wakes with every change of the log that readers are to see.
-    pub fn changes(&self) -> watch::Receiver<()> {
+    /// Wakes with every change of the log that readers are to see. Told with it is when the first of what was then new came.
+    pub fn changes(&self) -> watch::Receiver<Option<Instant>> {
         self.changed.subscribe()
     }
 

@@ -4,6 +4,7 @@
 
 pub mod moderation;
 pub mod rates;
+pub mod sockets;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -27,6 +28,7 @@ use crate::random;
 use crate::room::{ANSWER_TIME, Ending, NotChanged, NotStored, Room};
 use crate::store::{Batch, StoreError};
 use rates::Rates;
+use sockets::{OpenSocket, Sockets};
 
 /// After which a client that came too early tries again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -40,6 +42,7 @@ pub struct Relay {
     tickets: Tickets,
     tokens: Option<Arc<Tokens>>,
     rates: Live<Arc<Rates>>,
+    sockets: Arc<Sockets>,
     draining: watch::Receiver<bool>,
     is_leaving: AtomicBool,
     last_at: AtomicU64,
@@ -161,6 +164,11 @@ impl From<NotChanged> for Refused {
 }
 
 impl Refused {
+    /// As many are in the room as may be.
+    pub fn crowded() -> Self {
+        Self::new(ErrorCode::RoomCrowded, "the room has as many participants as it may")
+    }
+
     /// The token has expired or was revoked.
     pub fn token_ended() -> Self {
         Self::new(ErrorCode::InvalidToken, "the token is over: a fresh one is needed")
@@ -232,6 +240,7 @@ impl Relay {
             tickets: Tickets::new(secret),
             tokens,
             rates: Live::new(Arc::new(Rates::new(&config.limits))),
+            sockets: Arc::default(),
             config: Live::new(Arc::new(config)),
             draining,
             is_leaving: AtomicBool::new(false),
@@ -369,20 +378,29 @@ impl Relay {
         })
     }
 
-    /// Counts one batch against the rate of its author over all transports.
+    /// Counts one batch against the rate of its author, and of whoever its token is made out to, over all transports.
     ///
     /// # Errors
     /// When it comes too fast, with the time after which it would not.
-    pub fn check_rate(&self, author: ClientId, address: IpAddr) -> Result<(), Refused> {
-        self.rates.get().batch(author, address)
+    pub fn check_rate(&self, author: ClientId, grant: &Grant, address: IpAddr) -> Result<(), Refused> {
+        self.rates.get().batch(author, grant.subject.as_ref(), address)
     }
 
-    /// Counts a session that an address opens.
+    /// Counts a session that somebody opens.
     ///
     /// # Errors
-    /// When it opens them too fast.
-    pub fn check_opening(&self, address: IpAddr) -> Result<(), Refused> {
-        self.rates.get().session(address)
+    /// When the address, or whoever the token is made out to, opens them too fast.
+    pub fn check_opening(&self, grant: &Grant, address: IpAddr) -> Result<(), Refused> {
+        self.rates.get().session(address, grant.subject.as_ref())
+    }
+
+    /// Counts what somebody keeps open for as long as what is returned lives; nothing for tokens without a subject.
+    ///
+    /// # Errors
+    /// When whoever the token is made out to has as much open as it may.
+    pub fn open_socket(&self, grant: &Grant) -> Result<Option<OpenSocket>, Refused> {
+        let max = self.config().limits.max_subject_sockets;
+        grant.subject.as_ref().map(|subject| self.sockets.open(subject, max)).transpose()
     }
 
     /// Counts a room that would come to life for an address.

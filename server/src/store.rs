@@ -197,6 +197,15 @@ pub trait StoreListener: Send + Sync {
     fn on_event(&self, event: StoreEvent);
 }
 
+/// How full the place is where logs are kept, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// What is used, by logs and whatever else is there.
+    pub used: u64,
+    /// What there is; `None` where nothing says how much.
+    pub limit: Option<u64>,
+}
+
 /// A place for logs. The module's documentation is the contract.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -274,6 +283,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether an append would have a chance.
     async fn check(&self) -> Result<(), StoreError>;
+
+    /// How full it is, where that can be said.
+    async fn space(&self) -> Option<Space> {
+        None
+    }
 
     /// Finishes what was begun. Nothing is asked of the store after that.
     async fn close(&self) {}

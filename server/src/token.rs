@@ -72,7 +72,7 @@ pub struct Issue {
     /// For how long it is good
     #[arg(long = "for", default_value = "12h", value_name = "TIME", value_parser = lifetime)]
     lifetime: Duration,
-    /// Whom it is made out to. Bans and revocations can name the subject, and its draws stay its own
+    /// Whom it is made out to. Bans, revocations and limits go by it, and its draws stay its own
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
     /// The name that others see; its bearer cannot change it then

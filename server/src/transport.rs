@@ -7,6 +7,7 @@ mod draws;
 mod encoding;
 mod events;
 mod headers;
+mod host;
 mod http;
 mod lingering;
 mod listener;
@@ -22,6 +23,7 @@ mod websocket;
 
 pub use board::is_built as has_board;
 pub(crate) use board::{accepts_gzip, content_type};
+pub(crate) use encoding::Encoding;
 pub(crate) use http::ready;
 pub use listener::{Listener, Server, listen};
 pub(crate) use moderation::{answer as moderation_answer, laid_down, read_action};

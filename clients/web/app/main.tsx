@@ -5,6 +5,7 @@ import { Stage } from "./canvas/stage.ts";
 import { showBoard } from "./panels/board.tsx";
 import { WrongRoom } from "./panels/boards.tsx";
 import { Choices } from "./panels/choices.ts";
+import { isInvitation, takeToken } from "./panels/invitation.ts";
 import { Remembered } from "./panels/remembered.ts";
 import { FRONT_ROOM, pathOf, routeOf } from "./panels/room.ts";
 import { registerWorker } from "./panels/worker.ts";
@@ -16,13 +17,13 @@ function host(id: string): HTMLElement {
   return element;
 }
 
-/** What a link's fragment carries: fragments stay out of servers' logs. */
-function tokenIn(hash: string): string | null {
-  return new URLSearchParams(hash.slice(1)).get("token");
-}
-
 async function openRoom(room: string, choices: Choices): Promise<void> {
-  const token = tokenIn(location.hash);
+  const replace = (address: string) => history.replaceState(history.state, "", address);
+  const token = takeToken(room, location, Remembered.inTab(), replace);
+  // Another invitation in the same tab changes the fragment alone, which loads nothing.
+  addEventListener("hashchange", () => {
+    if (isInvitation(location.hash)) location.reload();
+  });
   // For tests, and for the curious in the console.
   const handle: { client: Client | null; stage: Stage | null } = { client: null, stage: null };
   Object.assign(globalThis, { inkrelay: handle });

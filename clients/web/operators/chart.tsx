@@ -85,7 +85,8 @@ function options(chart: ChartOf, width: number, hover: (index: number | null) =>
   return {
     width,
     height: HEIGHT,
-    padding: [6, 8, 0, 0],
+    // On the right there is room for half a time.
+    padding: [6, 26, 0, 0],
     legend: { show: false },
     cursor: {
       sync: { key: "all" },
@@ -99,7 +100,12 @@ function options(chart: ChartOf, width: number, hover: (index: number | null) =>
       y: { range: (_plot, _min, max) => [0, chart.most ?? Math.max(chart.least, (max ?? 0) * 1.1)] },
     },
     axes: [
-      { ...axis, space: 72, size: 22, values: (_plot, times) => times.map(clock) },
+      {
+        ...axis,
+        space: 72,
+        size: 22,
+        values: (_plot, times, _axis, _space, step) => times.map((time) => clock(time, step < 60)),
+      },
       {
         ...axis,
         space: 28,
@@ -121,6 +127,7 @@ function options(chart: ChartOf, width: number, hover: (index: number | null) =>
   };
 }
 
-function clock(seconds: number): string {
-  return new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+/** With seconds where minutes would say the same of several marks. */
+function clock(seconds: number, isFine: boolean): string {
+  return new Date(seconds * 1000).toTimeString().slice(0, isFine ? 8 : 5);
 }

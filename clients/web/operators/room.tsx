@@ -58,7 +58,7 @@ export function RoomDialog(props: { readonly name: string; readonly onClose: () 
         {trouble ?? done}
       </p>
       {asked !== null ? (
-        <div class="question" role="alertdialog" aria-label={asked.title}>
+        <div class="question" role="alertdialog" aria-label={asked.title} ref={bringIntoView}>
           <h3>{asked.title}</h3>
           <p>{asked.means}</p>
           <div class="actions">
@@ -99,6 +99,11 @@ export function RoomDialog(props: { readonly name: string; readonly onClose: () 
       )}
     </Dialog>
   );
+}
+
+/** On a phone the dialog is longer than the window, and what is asked stands at its end. */
+function bringIntoView(element: HTMLElement | null): void {
+  element?.scrollIntoView({ block: "end" });
 }
 
 interface Question {

@@ -76,12 +76,12 @@ impl Grant {
         }
     }
 
-    /// The profile of its participant: a token that has a name wins over what its bearer says.
+    /// The profile of its participant: a token that has a name wins over what its bearer says. What would make a name
+    /// look like another, or spoil what stands around it, is taken out.
     pub fn profile(&self, asked: Profile) -> Profile {
-        match &self.name {
-            Some(name) => Profile { name: name.to_string(), ..asked },
-            None => asked,
-        }
+        let mut name = self.name.as_ref().map_or(asked.name, ToString::to_string);
+        name.retain(is_shown);
+        Profile { name, ..asked }
     }
 
     pub(super) fn stands(&self) -> bool {
@@ -108,5 +108,36 @@ async fn change(standing: &mut Option<watch::Receiver<Standing>>) {
     // Without a sender the server is gone.
     if !changed {
         std::future::pending().await
+    }
+}
+
+/// Not a control character (Cc), a line's or paragraph's end, or what turns the direction of the text behind it (Unicode
+/// Annex 9, section 2): names stand in lists, between others' words.
+fn is_shown(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S-20.
+    #[test]
+    fn names_are_rid_of_what_nobody_sees() {
+        let grant = Grant::open(Role::Drawer);
+        let named = |name: &str| grant.profile(Profile { name: name.to_owned(), rgba: 7 });
+        for (asked, shown) in [
+            ("Ann", "Ann"),
+            ("Ann\r\nBen\0\u{7f}\u{85}\t", "AnnBen"),
+            ("\u{202E}nnA\u{202C}", "nnA"),
+            ("\u{2066}Ann\u{2069}\u{2028}\u{2029}\u{202A}\u{202B}\u{202D}\u{2067}\u{2068}", "Ann"),
+            ("\u{1b}[31mAnn", "[31mAnn"),
+            ("עָנָת\u{200F} Zoë 👩\u{200D}🎨 ñ", "עָנָת\u{200F} Zoë 👩\u{200D}🎨 ñ"),
+            ("\u{202E}", ""),
+        ] {
+            assert_eq!(named(asked), Profile { name: shown.to_owned(), rgba: 7 });
+        }
+        let by_token = Grant { name: Some("A\u{202E}nn\n".into()), ..Grant::open(Role::Drawer) };
+        assert_eq!(by_token.profile(Profile { name: "Ben".to_owned(), rgba: 1 }).name, "Ann");
     }
 }

@@ -21,6 +21,9 @@ pub const RELOADABLE: &[&str] = &[
     "max-address-sessions",
     "max-address-rooms",
     "max-address-strangers",
+    "max-subject-rate",
+    "max-subject-sessions",
+    "max-subject-sockets",
     "room-memory",
     "memory-budget",
     "header-time",
@@ -108,7 +111,9 @@ mod tests {
 
     #[test]
     fn secrets_are_not_told() {
-        let reload = settings(&["--secret", "rain"]).reload(&settings(&["--secret", "snow"])).unwrap();
+        let reload = settings(&["--secret", "sixteen drops of rain"])
+            .reload(&settings(&["--secret", "sixteen flakes of snow"]))
+            .unwrap();
         assert_eq!(reload.waiting, ["secret: \"***\" → \"***\""]);
     }
 

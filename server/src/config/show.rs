@@ -152,8 +152,10 @@ mod tests {
 
     #[test]
     fn secrets_are_hidden() {
-        let shown = settings(&["--secret", "hunter2", "--redis", "redis://anna:p@ss:word@h:6379/0"]).show();
-        assert!(shown.contains("# secret = \"***\"") && !shown.contains("hunter2"), "{shown}");
+        let shown =
+            settings(&["--secret", "correct horse battery", "--redis", "redis://anna:p@ss:word@h:6379/0"])
+                .show();
+        assert!(shown.contains("# secret = \"***\"") && !shown.contains("correct horse battery"), "{shown}");
         assert!(shown.contains("# redis = \"redis://anna:***@h:6379/0\""), "{shown}");
         assert_eq!(masked("redis://h:6379"), "redis://h:6379");
         assert_eq!(masked("redis://:secret@h"), "redis://:***@h");

@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use inkrelay_protocol::{CloseCode, ErrorCode, RoomId, Seq};
+use inkrelay_protocol::{ErrorCode, RoomId, Seq};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -18,8 +18,8 @@ use super::Operators;
 use super::process::{self, Process};
 use super::sampler::{RoomRates, Sample};
 use crate::hub::RoomHandle;
-use crate::metrics::Transport;
 use crate::metrics::histogram::{Bounds, Histogram};
+use crate::metrics::{Metrics, Transport};
 use crate::room::Room;
 use crate::session::moderation::Action;
 use crate::store::Rules;
@@ -75,7 +75,6 @@ async fn state(State(operators): State<Operators>) -> Json<Value> {
     let refused: Map<String, Value> = ErrorCode::ALL
         .iter()
         .map(|code| (code.as_str().to_owned(), metrics.refused(*code)))
-        .chain(CloseCode::ALL.iter().map(|code| (code.number().to_string(), metrics.closed(*code))))
         .filter(|(_, count)| *count > 0)
         .map(|(code, count)| (code, count.into()))
         .collect();
@@ -97,7 +96,7 @@ async fn state(State(operators): State<Operators>) -> Json<Value> {
         "slow_readers_closed": metrics.slow_readers_closed.get(),
         "refused": refused,
         "append": counts(&metrics.append),
-        "delivery": counts(&metrics.delivery),
+        "delivery": delivery(metrics),
         "store": store(&operators, &sample),
         "workers": sample.busy,
         "queue_depth": sample.queue_depth,
@@ -108,6 +107,16 @@ async fn state(State(operators): State<Operators>) -> Json<Value> {
 /// `[[bound, count], …]` with the bound in the unit, `null` for what is above all.
 fn counts<B: Bounds>(histogram: &Histogram<B>) -> Vec<(f64, u64)> {
     histogram.buckets()
+}
+
+/// The same over all transports.
+fn delivery(metrics: &Metrics) -> Vec<(f64, u64)> {
+    let each = Transport::ALL.map(|transport| counts(metrics.delivery(transport)));
+    each.into_iter()
+        .reduce(|sum, more| {
+            sum.into_iter().zip(more).map(|((bound, count), (_, more))| (bound, count + more)).collect()
+        })
+        .unwrap_or_default()
 }
 
 fn store(operators: &Operators, sample: &Sample) -> Value {

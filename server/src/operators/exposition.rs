@@ -40,11 +40,29 @@ fn people(out: &mut Exposition, relay: &Relay) {
     }
     out.gauge("inkrelay_rooms", "Rooms that are live on this server.", relay.hub.live_rooms());
     out.gauge("inkrelay_tail_bytes", "Memory for the recent records of all rooms.", relay.hub.tail_bytes());
+    let limits = &relay.config().limits;
+    out.gauge(
+        "inkrelay_rooms_limit",
+        "Rooms that may be live on this server; 0 for no limit.",
+        limits.max_rooms,
+    );
+    out.gauge(
+        "inkrelay_tail_budget_bytes",
+        "What the recent records of all rooms may take; 0 for no limit.",
+        limits.memory_budget,
+    );
+    if let Some(at) = metrics.certificate_expiry() {
+        out.gauge(
+            "inkrelay_tls_certificate_expiry_timestamp_seconds",
+            "When the first certificate of the chain that is shown to clients expires, since 1970; missing without TLS.",
+            at,
+        );
+    }
     let name = "inkrelay_refused_total";
     out.family(
         name,
         "counter",
-        "Requests and batches that were refused, by the code that the client was told.",
+        "What was refused: requests, batches, sessions and tokens, by the code that the client was told, or that its close code stands for.",
     );
     for code in ErrorCode::ALL {
         out.labelled(name, &[("code", code.as_str())], metrics.refused(*code));
@@ -54,6 +72,14 @@ fn people(out: &mut Exposition, relay: &Relay) {
     for code in CloseCode::ALL {
         out.labelled(name, &[("code", &code.number().to_string())], metrics.closed(*code));
     }
+    let name = "inkrelay_websockets_left_total";
+    out.family(
+        name,
+        "counter",
+        "WebSockets that the client ended, by whether it closed it or was just gone.",
+    );
+    out.labelled(name, &[("how", "closed")], metrics.left.get());
+    out.labelled(name, &[("how", "gone")], metrics.vanished.get());
     out.counter(
         "inkrelay_slow_readers_closed_total",
         "WebSockets that were closed since they took nothing or gave no sign of life.",
@@ -92,11 +118,15 @@ fn draws(out: &mut Exposition, relay: &Relay) {
     }
     out.histogram("inkrelay_batch_draws", "Draws that one append stored together.", &metrics.batch_draws);
     out.histogram("inkrelay_append_seconds", "How long the store took for an append.", &metrics.append);
-    out.histogram(
-        "inkrelay_delivery_seconds",
-        "From the begin of an append, or a record's arrival from another server, until a row of WebSockets has it.",
-        &metrics.delivery,
+    let name = "inkrelay_delivery_seconds";
+    out.family(
+        name,
+        "histogram",
+        "From the begin of an append, or a record's arrival from another server, until a row of WebSockets has it, or a poll or stream that waited.",
     );
+    for transport in Transport::ALL {
+        out.measured(name, &[("transport", transport.as_str())], metrics.delivery(transport));
+    }
 }
 
 fn store(out: &mut Exposition, relay: &Relay, sample: &Sample) {
@@ -111,6 +141,20 @@ fn store(out: &mut Exposition, relay: &Relay, sample: &Sample) {
         "How long the store took to say that it is well; it is asked once a second.",
         &relay.hub.metrics().store_roundtrip,
     );
+    if let Some(space) = sample.space {
+        out.gauge(
+            "inkrelay_store_used_bytes",
+            "What is used where draws are kept: of the disk, or of Redis's memory.",
+            space.used,
+        );
+        if let Some(limit) = space.limit {
+            out.gauge(
+                "inkrelay_store_limit_bytes",
+                "What can be used there: the disk, or Redis's maxmemory; missing without one.",
+                limit,
+            );
+        }
+    }
     out.counter(
         "inkrelay_redis_reconnects_total",
         "Connections to Redis that were made anew; 0 with other stores.",
@@ -148,6 +192,11 @@ fn workers(out: &mut Exposition, sample: &Sample) {
 fn of_process(out: &mut Exposition, process: &Process) {
     out.counter("process_cpu_seconds_total", "Processor time of this process.", process.cpu_s);
     out.gauge("process_resident_memory_bytes", "Memory of this process.", process.resident_bytes);
+    out.gauge(
+        "inkrelay_memory_limit_bytes",
+        "What this process may take: its control group's limit, or the machine's memory.",
+        process.limit_bytes,
+    );
     out.gauge("process_virtual_memory_bytes", "Address space of this process.", process.virtual_bytes);
     out.gauge("process_open_fds", "Open files and connections of this process.", process.open_files);
     if let Some(max) = process.max_open_files {
@@ -179,19 +228,26 @@ impl Exposition {
     /// Labels' values are of the program's own and need no escaping.
     fn labelled(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}=\"{value}\"")).collect();
+        if labels.is_empty() {
+            return self.line(format_args!("{name} {value}"));
+        }
         self.line(format_args!("{name}{{{}}} {value}", labels.join(",")));
     }
 
     fn histogram<B: Bounds>(&mut self, name: &str, help: &str, histogram: &Histogram<B>) {
         self.family(name, "histogram", help);
+        self.measured(name, &[], histogram);
+    }
+
+    fn measured<B: Bounds>(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram<B>) {
         let mut count = 0;
         for (bound, more) in histogram.buckets() {
             count += more;
             let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
-            self.labelled(&format!("{name}_bucket"), &[("le", &bound)], count);
+            self.labelled(&format!("{name}_bucket"), &[labels, &[("le", &bound)]].concat(), count);
         }
-        self.line(format_args!("{name}_sum {}", histogram.sum()));
-        self.line(format_args!("{name}_count {count}"));
+        self.labelled(&format!("{name}_sum"), labels, histogram.sum());
+        self.labelled(&format!("{name}_count"), labels, count);
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
@@ -208,7 +264,9 @@ pub fn reference(exposition: &str) -> String {
         let rest =
             |prefix: &str| exposition.lines().find_map(|line| line.strip_prefix(prefix)).unwrap_or_default();
         let kind = rest(&format!("# TYPE {name} ")).to_owned();
-        let label = rest(&format!("{name}{{")).split_once('=').map_or("", |(label, _)| label);
+        let first = |prefix: &str| rest(prefix).split_once('=').map_or("", |(label, _)| label);
+        let label = [first(&format!("{name}{{")), first(&format!("{name}_bucket{{"))].concat();
+        let label = label.trim_end_matches("le");
         let label = if label.is_empty() { String::new() } else { format!("`{label}`") };
         let _ = writeln!(table, "| `{name}` | {kind} | {label} | {help} |");
     }

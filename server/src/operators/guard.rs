@@ -4,7 +4,6 @@
 //! made to lead here (DNS rebinding) is of the same origin to the browser, and only its name tells. Where the request
 //! comes from, as browsers say it. And for what changes something, a content type that no form can send.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -13,7 +12,9 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use inkrelay_protocol::ErrorCode;
 
-use crate::transport::Problem;
+use super::page;
+use crate::access::Host;
+use crate::transport::{Encoding, Problem};
 
 /// Addresses that programs ask by any name, such as that of a container: they tell nothing of any room.
 const BY_ANY_NAME: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
@@ -24,8 +25,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 /// Lets a request in, or answers why not.
 pub(super) async fn guard(State(allowed): State<Arc<Vec<String>>>, request: Request, next: Next) -> Response {
-    let any_name = BY_ANY_NAME.contains(&request.uri().path());
-    let mut response = match check(request.method(), request.headers(), &allowed, any_name) {
+    let mut response = match check(request.method(), request.uri().path(), request.headers(), &allowed) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -44,33 +44,32 @@ pub(super) async fn guard(State(allowed): State<Arc<Vec<String>>>, request: Requ
     response
 }
 
-fn check(method: &Method, headers: &HeaderMap, allowed: &[String], any_name: bool) -> Result<(), Problem> {
+fn check(method: &Method, path: &str, headers: &HeaderMap, allowed: &[String]) -> Result<(), Problem> {
     let refused = |detail: &'static str| Problem::new(ErrorCode::OriginRefused, detail);
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    let host = text(header::HOST).unwrap_or_default();
-    if !any_name && !is_known(host, allowed) {
+    if !BY_ANY_NAME.contains(&path) && !is_known(headers, allowed) {
         return Err(refused(
             "ask for the operators' port by its IP address, as localhost, or by a name that --operators-host lists",
         ));
     }
     if let Some(origin) = text(header::ORIGIN) {
+        // Without TLS here, a proxy may have unpacked it.
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        if authority != Some(host) {
+        if authority.is_none() || authority != text(header::HOST) {
             return Err(refused("pages of other origins may not ask here"));
         }
     }
     let site = text(HeaderName::from_static("sec-fetch-site"));
+    // Of all that is here, only the page is for links to lead to.
     let is_link = *method == Method::GET
+        && page::has(path)
         && text(HeaderName::from_static("sec-fetch-mode")) == Some("navigate")
         && text(HeaderName::from_static("sec-fetch-dest")) == Some("document");
     if !matches!(site, None | Some("same-origin" | "none")) && !is_link {
         return Err(refused("pages of other sites may not ask here"));
     }
-    let is_json = || {
-        let kind = text(header::CONTENT_TYPE).and_then(|kind| kind.split(';').next());
-        kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-    };
-    if *method != Method::GET && *method != Method::HEAD && !is_json() {
+    if *method != Method::GET && *method != Method::HEAD && Encoding::of_body(headers) != Some(Encoding::Json)
+    {
         return Err(Problem::new(
             ErrorCode::UnsupportedMediaType,
             "what changes something is sent with content-type application/json",
@@ -80,16 +79,9 @@ fn check(method: &Method, headers: &HeaderMap, allowed: &[String], any_name: boo
 }
 
 /// Whether that is a name which no foreign page can have: an address, this machine's own, or one that was allowed.
-fn is_known(host: &str, allowed: &[String]) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => {
-            let Some((address, _)) = rest.split_once(']') else { return false };
-            return address.parse::<Ipv6Addr>().is_ok();
-        }
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    let is_own = name.eq_ignore_ascii_case("localhost") || name.parse::<Ipv4Addr>().is_ok();
-    is_own || allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+fn is_known(headers: &HeaderMap, allowed: &[String]) -> bool {
+    let host = Host::of(headers).ok().flatten();
+    host.is_some_and(|host| host.is_plain() || allowed.iter().any(|allowed| host.is_named(allowed)))
 }
 
 #[cfg(test)]
@@ -97,11 +89,15 @@ mod tests {
     use super::*;
 
     fn code(method: Method, headers: &[(&'static str, &'static str)]) -> Option<u16> {
-        let headers = headers
-            .iter()
-            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
-            .collect();
-        let checked = check(&method, &headers, &["ops.example".to_owned()], false);
+        code_at("/", method, headers)
+    }
+
+    fn code_at(path: &str, method: Method, headers: &[(&'static str, &'static str)]) -> Option<u16> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        let checked = check(&method, path, &map, &["ops.example".to_owned()]);
         checked.err().map(|problem| problem.into_response().status().as_u16())
     }
 
@@ -119,6 +115,11 @@ mod tests {
             "xops.example",
             "[::1",
             "[evil]",
+            "[::1].evil.example",
+            "[::1]:9090.evil.example",
+            "localhost:9090@evil.example",
+            "draw.local",
+            "relay-1",
             "",
             "2130706433",
             "0x7f.1",
@@ -126,6 +127,9 @@ mod tests {
             assert_eq!(code(Method::GET, &[("host", host)]), Some(403), "{host}");
         }
         assert_eq!(code(Method::GET, &[]), Some(403));
+        let two = [("host", "localhost:9090"), ("host", "evil.example")];
+        assert_eq!(code(Method::GET, &two), Some(403));
+        assert_eq!(code_at("/metrics", Method::GET, &[("host", "relay-1")]), None, "for Prometheus");
     }
 
     #[test]
@@ -152,6 +156,10 @@ mod tests {
         let followed = [host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
         assert_eq!(code(Method::GET, &[&followed[..], &[("sec-fetch-dest", "document")]].concat()), None);
         assert_eq!(code(Method::GET, &[&followed[..], &[("sec-fetch-dest", "iframe")]].concat()), Some(403));
+        for path in ["/api/state", "/api/rooms/a", "/metrics", "/healthz", "/nothing"] {
+            let headers = [&followed[..], &[("sec-fetch-dest", "document")]].concat();
+            assert_eq!(code_at(path, Method::GET, &headers), Some(403), "{path}");
+        }
         assert_eq!(
             code(Method::POST, &[&followed[..], &[("sec-fetch-dest", "document")]].concat()),
             Some(403)
@@ -165,6 +173,16 @@ mod tests {
         {
             assert_eq!(code(Method::POST, &[host, ("content-type", kind)]), Some(415), "{kind}");
         }
+        for kind in [
+            "application/json;x",
+            "application/json; a=b c",
+            "application/json, text/plain",
+            "application/jsonx",
+        ] {
+            assert_eq!(code(Method::POST, &[host, ("content-type", kind)]), Some(415), "{kind}");
+        }
+        let two = [host, ("content-type", "application/json"), ("content-type", "text/plain")];
+        assert_eq!(code(Method::POST, &two), Some(415));
         for method in [Method::POST, Method::DELETE] {
             assert_eq!(code(method.clone(), &[host]), Some(415));
             assert_eq!(code(method, &[host, ("content-type", "application/json; charset=utf-8")]), None);

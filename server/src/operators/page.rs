@@ -25,6 +25,11 @@ const NOT_BUILT: &str = "This is the operators' port of an Inkrelay server.\n\
     It was built without its pages: install Node.js 20.19 or newer and start the relay with `make run`.\n\
     Without them there are /metrics, /healthz, /readyz and /api/state.\n";
 
+/// Whether the page, or a file of it, is at that path.
+pub(super) fn has(path: &str) -> bool {
+    path == "/" || FILES.iter().any(|file| file.path == path)
+}
+
 /// The page's addresses.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     if FILES.is_empty() {

@@ -19,6 +19,8 @@ pub(super) struct Process {
     /// Bytes of the machine's memory, and those of it that could be had.
     pub memory_bytes: u64,
     pub available_bytes: u64,
+    /// Bytes of memory that this process may take: what its control groups allow, or the machine has.
+    pub limit_bytes: u64,
 }
 
 /// Reads it, on a thread that may wait: ten thousand open files take milliseconds to count.
@@ -66,7 +68,22 @@ fn read_all() -> procfs::ProcResult<Process> {
         cores: kernel.cpu_time.iter().map(core).collect(),
         memory_bytes: memory.mem_total,
         available_bytes: memory.mem_available.unwrap_or(memory.mem_free),
+        limit_bytes: group_limit(&this).map_or(memory.mem_total, |limit| limit.min(memory.mem_total)),
     })
+}
+
+/// The least that a control group of version 2 around this process allows, as systemd and containers set it.
+#[cfg(target_os = "linux")]
+fn group_limit(this: &procfs::process::Process) -> Option<u64> {
+    let groups = this.cgroups().ok()?;
+    let path = groups.into_iter().find(|group| group.hierarchy == 0)?.pathname;
+    let root = std::path::Path::new("/sys/fs/cgroup");
+    let path = root.join(path.trim_start_matches('/'));
+    let around = path.ancestors().take_while(|folder| folder.starts_with(root));
+    // Without a limit it says `max`.
+    around
+        .filter_map(|folder| std::fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok())
+        .min()
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -77,6 +94,7 @@ mod tests {
     async fn the_kernel_tells_of_this_process() {
         let process = read().await.unwrap();
         assert!(process.resident_bytes > 1 << 20 && process.virtual_bytes > process.resident_bytes);
+        assert!((process.resident_bytes..=process.memory_bytes).contains(&process.limit_bytes));
         assert!(process.open_files > 2 && process.threads > 0 && !process.cores.is_empty());
         assert!(process.cores.iter().all(|(busy, all)| busy <= all));
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();

@@ -10,11 +10,14 @@ use tokio::runtime::RuntimeMetrics;
 use tokio::time::MissedTickBehavior;
 
 use crate::session::Relay;
+use crate::store::Space;
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A store that does not say in this time that it is well is not.
 const CHECK_TIME: Duration = Duration::from_secs(2);
+/// Looks between two questions for the store's space, which changes slowly.
+const SPACE_LOOKS: u64 = 10;
 /// Rooms are looked at as long as somebody asks for them this often.
 const ROOMS_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -23,6 +26,8 @@ const ROOMS_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) struct Sample {
     /// How long the store took to say that it is well; `None` when it is not.
     pub store_roundtrip: Option<Duration>,
+    /// How full the store is, where it says.
+    pub space: Option<Space>,
     /// For each of the runtime's workers, which part of the time it was not idle.
     pub busy: Vec<f64>,
     /// And how long in all.
@@ -77,14 +82,15 @@ impl Sampler {
         let mut ticks = tokio::time::interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut looked_at = Instant::now();
-        loop {
+        for look in 0_u64.. {
             ticks.tick().await;
             let store_roundtrip = self.ask_store().await;
+            let space = if look % SPACE_LOOKS == 0 { self.ask_space().await } else { self.latest().space };
             let elapsed = looked_at.elapsed().as_secs_f64().max(f64::EPSILON);
             looked_at = Instant::now();
             let before = self.latest();
             let mut sample = self.look(&runtime, &before, elapsed);
-            sample.store_roundtrip = store_roundtrip;
+            (sample.store_roundtrip, sample.space) = (store_roundtrip, space);
             *self.latest.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(sample);
         }
     }
@@ -101,6 +107,10 @@ impl Sampler {
         }
     }
 
+    async fn ask_space(&self) -> Option<Space> {
+        tokio::time::timeout(CHECK_TIME, self.relay.hub.store().space()).await.ok().flatten()
+    }
+
     fn look(&self, runtime: &RuntimeMetrics, before: &Sample, elapsed: f64) -> Sample {
         let busy_time: Vec<_> =
             (0..runtime.num_workers()).map(|worker| runtime.worker_total_busy_duration(worker)).collect();
@@ -112,6 +122,7 @@ impl Sampler {
         let is_asked = self.started.elapsed().as_secs() < asked_until_s;
         Sample {
             store_roundtrip: None,
+            space: None,
             busy: busy_time.iter().enumerate().map(busy).collect(),
             busy_time,
             queue_depth: runtime.global_queue_depth(),

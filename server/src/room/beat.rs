@@ -86,6 +86,6 @@ impl Room {
             state.waiting_since.take()
         };
         self.tell_rows(since);
-        self.changed.send_replace(());
+        self.changed.send_replace(since);
     }
 }

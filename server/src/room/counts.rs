@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::Room;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Transport};
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
@@ -62,9 +62,9 @@ impl Room {
         self.node.metrics.sent(readers, records, bytes);
     }
 
-    /// A row of readers has records that came so long ago.
-    pub(super) fn count_delivery(&self, time: Duration) {
+    /// A row of WebSockets, or a reader of another transport that waited, is given records that came so long ago.
+    pub fn count_delivery(&self, transport: Transport, time: Duration) {
         self.counts.lag.fetch_max(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.node.metrics.delivery.took(time);
+        self.node.metrics.delivery(transport).took(time);
     }
 }

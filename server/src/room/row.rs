@@ -15,6 +15,7 @@ use super::bytes_of;
 use super::cursor::Cursor;
 use super::feed::Feed;
 use crate::lock::lock;
+use crate::metrics::Transport;
 
 /// Subscribers of one row at most. Rows of one room are told on several cores.
 const ROW: usize = 64;
@@ -203,7 +204,7 @@ impl Room {
                     row.position = stretch.after;
                     self.count_sent(readers, stretch.records.len(), bytes_of(&stretch.records));
                     if let Some(since) = since.filter(|_| readers > 0) {
-                        self.count_delivery(since.elapsed());
+                        self.count_delivery(Transport::WebSocket, since.elapsed());
                     }
                 }
                 Following::UpToDate => {

@@ -93,7 +93,7 @@ use inkrelay_protocol::{ClientId, RoomId, Seq};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use super::{Appended, Batch, Chunk, Head, ReadLimit, Restore, RoomSummary, Rules, Store, StoreError};
+use super::{Appended, Batch, Chunk, Head, ReadLimit, Restore, RoomSummary, Rules, Space, Store, StoreError};
 pub use file::OpenError;
 use reader::Readers;
 pub use readonly::EmbeddedReader;
@@ -298,6 +298,18 @@ impl Store for EmbeddedStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         in_time(ask(&self.commands, Command::Check)).await
+    }
+
+    /// The disk's, since the file grows into what others leave free.
+    async fn space(&self) -> Option<Space> {
+        let folder = self.folder.clone();
+        let look = tokio::task::spawn_blocking(move || rustix::fs::statvfs(&folder));
+        let disk = look.await.ok()?.ok()?;
+        // Without the blocks that are kept for the machine's administrator.
+        let used = disk.f_blocks.saturating_sub(disk.f_bfree);
+        let limit = used.saturating_add(disk.f_bavail);
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        Some(Space { used: bytes(used), limit: Some(bytes(limit)) })
     }
 
     async fn close(&self) {

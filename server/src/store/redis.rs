@@ -32,6 +32,7 @@ mod restore;
 mod rooms;
 mod rules;
 mod secret;
+mod space;
 mod subscriber;
 mod teller;
 
@@ -53,7 +54,7 @@ use self::rooms::Listing;
 use self::subscriber::Subscriber;
 use self::teller::Teller;
 use super::{
-    Appended, Batch, Chunk, Gap, Head, ReadLimit, Restore, RoomSummary, Rules, Store, StoreError,
+    Appended, Batch, Chunk, Gap, Head, ReadLimit, Restore, RoomSummary, Rules, Space, Store, StoreError,
     StoreListener, Stored, identity_of,
 };
 use crate::random;
@@ -343,6 +344,10 @@ impl Store for RedisStore {
             Ok(answer) => answer.map(drop),
             Err(_) => Err(StoreError::Unavailable(format!("no answer in {CHECK_WITHIN:?}"))),
         }
+    }
+
+    async fn space(&self) -> Option<Space> {
+        space::of(&self.link).await
     }
 
     async fn close(&self) {

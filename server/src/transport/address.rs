@@ -53,12 +53,13 @@ pub fn introduce<B>(
     trusted: &[IpNet],
 ) -> Result<(), Problem> {
     let Caller { address, host, is_tls } = caller(peer, request.headers(), trusted)?;
+    let is_proxied = is_within(trusted, peer);
     if let Some(host) = host {
         request.headers_mut().insert(header::HOST, host);
     }
     request.extensions_mut().insert(PeerAddress(address));
-    // Without TLS here, it may have ended at a proxy that does not say so.
-    if let Some(is_tls) = is_tls.or(is_encrypted.then_some(true)) {
+    // Without TLS here, it may have ended at a trusted proxy that does not say so.
+    if let Some(is_tls) = is_tls.or((is_encrypted || !is_proxied).then_some(is_encrypted)) {
         request.extensions_mut().insert(CameByTls(is_tls));
     }
     Ok(())

@@ -37,7 +37,7 @@ pub async fn post(
         (None, None) => (ClientId::ANONYMOUS, 1),
         _ => return Err(malformed("send both Inkrelay-Ticket and Inkrelay-N, or neither")),
     };
-    relay.check_rate(author, address)?;
+    relay.check_rate(author, &grant, address)?;
     let sent = body(&relay, &headers, request_body).await?;
     // The body may have been long in coming.
     relay.still_admits(&grant)?;

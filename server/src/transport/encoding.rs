@@ -32,9 +32,16 @@ impl Encoding {
         best.0
     }
 
-    /// What `Content-Type` says a body is.
+    /// What `Content-Type` says a body is, as a whole and once: what cannot be read to its end may be something else to
+    /// others who read it.
     pub fn of_body(headers: &HeaderMap) -> Option<Self> {
-        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).and_then(Self::of)
+        let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+        let value = values.next().filter(|_| values.next().is_none())?;
+        let text = value.to_str().ok()?;
+        // Looked at apart: the library takes no space before the semicolon, which is allowed.
+        let is_whole =
+            |(_, parameters): (&str, &str)| format!("a/b;{parameters}").parse::<mime::Mime>().is_ok();
+        Self::of(text).filter(|_| text.split_once(';').is_none_or(is_whole))
     }
 
     fn of(media_type: &str) -> Option<Self> {
@@ -76,6 +83,40 @@ impl Encoding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_content_type_is_read_to_its_end() {
+        let of = |value: &'static str| {
+            Encoding::of_body(&HeaderMap::from_iter([(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static(value),
+            )]))
+        };
+        for json in [
+            "application/json",
+            "Application/JSON",
+            "application/json; charset=utf-8",
+            "application/json;a=\"b;c\"",
+        ] {
+            assert_eq!(of(json), Some(Encoding::Json), "{json}");
+        }
+        assert_eq!(of("application/msgpack;v=1"), Some(Encoding::MessagePack));
+        for other in [
+            "",
+            "text/plain",
+            "application/json;x",
+            "application/json; charset",
+            "application/json;=x",
+            "application/json;a=\"b",
+            "application/json, text/plain",
+            "application/json text/plain",
+            "application/json+x",
+            "application/jsonx",
+            "text/plain; application/json",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn the_weightier_of_both_is_accepted() {

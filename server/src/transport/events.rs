@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Query, State};
@@ -17,13 +17,14 @@ use tokio::sync::watch;
 use super::MESSAGE;
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{Admitted, Shared, admit, after, crowded, ticket};
+use super::request::{Admitted, Shared, admit, after, ticket};
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
 use crate::metrics::{InSession, Transport};
 use crate::room::Stay;
 use crate::room::feed::{Fed, Feed};
-use crate::session::{Draining, Relay, spread_retry};
+use crate::session::sockets::OpenSocket;
+use crate::session::{Draining, Refused, Relay, spread_retry};
 use crate::store::identity_of;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -46,12 +47,12 @@ pub async fn stream(
         headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|id| !id.is_empty());
     let after: After = after(last_id.or(asked))?;
     let who = ticket(&headers)?.map(|ticket| relay.identify(&room, &grant, Some(ticket))).transpose()?;
-
-    let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
+    let socket = relay.open_socket(&grant)?;
+    let reading = relay.enter(&room).await?.read().ok_or_else(Refused::crowded)?;
     let client = who.map(|who| who.client);
     let stay = admit(&reading, client.unwrap_or(ClientId::ANONYMOUS), &grant)?;
     if client.is_some_and(|client| !reading.polled(client, None)) {
-        return Err(crowded());
+        return Err(Refused::crowded().into());
     }
     let feed = Feed::open(&reading, after).await?;
     let (changes, draining) = (reading.changes(), relay.draining());
@@ -64,8 +65,10 @@ pub async fn stream(
         stay,
         feed,
         changes,
+        came_at: None,
         draining,
         _counted: counted,
+        _socket: socket,
         ready: VecDeque::from([greeting()]),
     };
     let body = Body::from_stream(futures_util::stream::unfold(state, |mut state| async {
@@ -95,9 +98,12 @@ struct Events {
     client: Option<ClientId>,
     stay: Stay,
     feed: Feed,
-    changes: watch::Receiver<()>,
+    changes: watch::Receiver<Option<Instant>>,
+    /// When the first of the records came that it was woken for.
+    came_at: Option<Instant>,
     draining: Draining,
     _counted: InSession,
+    _socket: Option<OpenSocket>,
     ready: VecDeque<Bytes>,
 }
 
@@ -123,6 +129,9 @@ impl Events {
         self.changes.borrow_and_update();
         match self.feed.next(&self.reading, MESSAGE).await? {
             Fed::Records { first, records, position } => {
+                if let Some(came_at) = self.came_at.take() {
+                    self.reading.count_delivery(Transport::Events, came_at.elapsed());
+                }
                 self.ready.push_back(record_events(first, &position, &records));
             }
             Fed::Reset { until, records, more } => self.ready.push_back(reset_event(&until, &records, more)),
@@ -132,7 +141,7 @@ impl Events {
                 }
                 let quiet = tokio::time::sleep(self.relay.config().times.heartbeat);
                 tokio::select! {
-                    _ = self.changes.changed() => {}
+                    _ = self.changes.changed() => self.came_at = *self.changes.borrow(),
                     () = self.draining.begun() => {}
                     () = self.grant.ended() => {}
                     _ = self.stay.ended() => {}

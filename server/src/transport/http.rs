@@ -17,7 +17,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::problem::Problem;
 use super::request::{
-    Admitted, Door, HEAD, N, POSITION, PeerAddress, Shared, TICKET, admit, body, crowded, is_json, ticket,
+    Admitted, Door, HEAD, N, POSITION, PeerAddress, Shared, TICKET, admit, body, is_json, ticket,
 };
 use super::{board, draws, events, long_poll, moderation, position_array, snapshot, websocket};
 use crate::session::{Refused, Relay, in_time};
@@ -112,7 +112,7 @@ async fn open_session(
     }
     let asked = Asked::read(&headers, &body(&relay, &headers, request_body).await?)?;
     let Admitted { room, grant } = door.open(&relay, asked.token.as_deref())?;
-    relay.check_opening(address)?;
+    relay.check_opening(&grant, address)?;
     let who = relay.identify(&room, &grant, ticket(&headers)?)?;
     let (handle, limits) = in_time(async {
         let handle = relay.enter(&room).await?;
@@ -125,7 +125,7 @@ async fn open_session(
     .await?;
     let profile = asked.profile.or_else(|| grant.name.as_ref().map(|_| Profile::default()));
     if !handle.polled(who.client, profile.map(|profile| grant.profile(profile))) {
-        return Err(crowded());
+        return Err(Refused::crowded().into());
     }
     let answer = Json(json!({
         "client": who.client.get(),

@@ -30,12 +30,14 @@ use tracing::Instrument;
 
 use super::address::{introduce, is_within};
 use super::headers::secure;
+use super::host;
 use super::lingering::{Farewells, Lingering};
+use super::request::{PeerAddress, room_of};
 use super::stream::Stream;
 use super::tls::Certificates;
 use super::trace::{REQUEST_ID, RequestIds};
 use crate::lock::lock;
-use crate::metrics::Metrics;
+use crate::metrics::{Caller, Metrics};
 use crate::session::Relay;
 use crate::session::rates::limited_as;
 
@@ -70,6 +72,9 @@ const NOT_ENCRYPTED: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     content-type: application/problem+json\r\nx-content-type-options: nosniff\r\nconnection: close\r\ncontent-length: 137\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"malformed\",\
     \"detail\":\"this port speaks TLS: ask for https://, or wss://\"}";
+
+/// What no handshake fails with, but for that.
+const PLAIN: std::io::ErrorKind = std::io::ErrorKind::Unsupported;
 
 /// Listens on an address, with room for many who come at once.
 ///
@@ -173,6 +178,9 @@ impl Server {
             metrics: Arc::clone(relay.hub.metrics()),
             request_ids: RequestIds::default(),
         });
+        if let Some(certificates) = &listener.certificates {
+            connections.metrics.follow_certificate(certificates.expiry());
+        }
         let accepting = tokio::spawn(accept(relay, app, listener, Arc::clone(&connections)));
         Self { connections, accepting }
     }
@@ -219,7 +227,7 @@ async fn accept(relay: Arc<Relay>, app: axum::Router, listener: Listener, connec
                         tokio::spawn(serve(relay, app, stream, farewells, certificates, counted));
                     }
                     None => {
-                        connections.metrics.refuse(ErrorCode::TooManyConnections);
+                        connections.metrics.refuse(ErrorCode::TooManyConnections, Caller::at(address));
                         if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
                             tokio::spawn(async move {
                                 turn_away(stream, farewells, certificates).await;
@@ -273,7 +281,7 @@ async fn shake_hands(mut stream: Lingering, certificates: &Certificates) -> std:
     // A method begins with a letter, and a handshake does not (RFC 8446, section 5.1).
     if stream.first_byte().await?.is_some_and(|first| first.is_ascii_uppercase()) {
         answer(&mut stream, NOT_ENCRYPTED).await?;
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "plain HTTP where TLS is spoken"));
+        return Err(std::io::Error::new(PLAIN, "plain HTTP where TLS is spoken"));
     }
     Ok(Stream::Encrypted(Box::new(certificates.accept(stream).await?)))
 }
@@ -326,7 +334,12 @@ async fn serve(
             };
             match opened {
                 Ok(Ok(stream)) => stream,
-                Ok(Err(error)) => return tracing::debug!(%error, "a connection was not encrypted"),
+                Ok(Err(error)) => {
+                    if error.kind() == PLAIN {
+                        connections.metrics.refuse(ErrorCode::Malformed, Caller::at(address));
+                    }
+                    return tracing::debug!(%error, "a connection was not encrypted");
+                }
                 Err(_) => return tracing::debug!("a connection was not encrypted in time"),
             }
         }
@@ -344,10 +357,15 @@ async fn serve(
             let id =
                 connections.request_ids.id(request.headers(), is_within(&config.trust_forwarded, address));
             let span = tracing::error_span!("request", %id);
-            let introduced = introduce(&mut request, address, is_encrypted, &config.trust_forwarded);
+            // A proxy may tell another name than it asks by: both have to be this server's.
+            let introduced = host::check(&relay, &request)
+                .and_then(|()| introduce(&mut request, address, is_encrypted, &config.trust_forwarded))
+                .and_then(|()| host::check(&relay, &request));
             request.extensions_mut().insert(id.clone());
             request.extensions_mut().insert(ConnectionCount(Arc::clone(&counted)));
             let app = app.clone();
+            let address = request.extensions().get().map_or(address, |PeerAddress(address)| *address);
+            let uri = request.uri().clone();
             // Whoever asks for such lines gets one for each request: never with the query, which may hold secrets.
             let asked = tracing::enabled!(tracing::Level::DEBUG)
                 .then(|| (request.method().clone(), request.uri().path().to_owned(), Instant::now()));
@@ -357,7 +375,10 @@ async fn serve(
                     Err(problem) => problem.into_response(),
                 };
                 if let Some(code) = response.extensions().get::<ErrorCode>() {
-                    relay.hub.metrics().refuse(*code);
+                    let room = room_of(uri.path());
+                    // The id is the span's.
+                    let caller = Caller { room: room.as_ref(), ..Caller::at(address) };
+                    relay.hub.metrics().refuse(*code, caller);
                 }
                 if response.status() != StatusCode::SWITCHING_PROTOCOLS {
                     secure(response.headers_mut(), is_encrypted);
@@ -391,6 +412,11 @@ async fn serve(
         tokio::select! {
             result = connection.as_mut() => {
                 if let Err(error) = result {
+                    // The library has answered by itself that it cannot read the request.
+                    if error.is_parse() {
+                        let code = if error.is_parse_too_large() { ErrorCode::TooLarge } else { ErrorCode::Malformed };
+                        connections.metrics.refuse(code, Caller::at(address));
+                    }
                     tracing::debug!(%error, "a connection ended early");
                 }
                 break;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::encoding::Encoding;
 use super::problem::Problem;
-use super::request::{Admitted, HEAD, POSITION, Shared, admit, after, crowded, ticket};
+use super::request::{Admitted, HEAD, POSITION, Shared, admit, after, ticket};
 use crate::metrics::Transport;
 use crate::room::Next;
 use crate::room::cursor::Cursor;
@@ -41,13 +41,14 @@ pub async fn poll(
     let asked = Asked::read(&uri)?;
     let who = ticket(&headers)?.map(|ticket| relay.identify(&room, &grant, Some(ticket))).transpose()?;
     let client = who.as_ref().map_or(ClientId::ANONYMOUS, |who| who.client);
+    let _socket = relay.open_socket(&grant)?;
     let (reading, mut cursor, stay) = in_time(async {
-        let reading = relay.enter(&room).await?.read().ok_or_else(crowded)?;
+        let reading = relay.enter(&room).await?.read().ok_or_else(Refused::crowded)?;
         let stay = admit(&reading, client, &grant)?;
         if let Some(who) = &who
             && !reading.polled(who.client, None)
         {
-            return Err(crowded());
+            return Err(Problem::from(Refused::crowded()));
         }
         let cursor = reading.cursor(asked.after).await?.ok_or_else(|| Problem::position_gone(&room))?;
         Ok((reading, cursor, stay))
@@ -58,16 +59,25 @@ pub async fn poll(
     let mut changes = reading.changes();
     let until = Instant::now() + asked.wait;
     let mut ended = pin!(stay.ended());
+    let mut came_at: Option<std::time::Instant> = None;
     let limit = ReadLimit { records: asked.limit, bytes: ANSWER_BYTES };
     let records = loop {
         changes.borrow_and_update();
         match reading.next(&mut cursor, limit).await? {
-            Next::Records { records, .. } => break records,
+            Next::Records { records, .. } => {
+                if let Some(came_at) = came_at {
+                    reading.count_delivery(Transport::LongPoll, came_at.elapsed());
+                }
+                break records;
+            }
             Next::Reset => return Err(Problem::position_gone(&room)),
             Next::UpToDate => {}
         }
         let is_over = tokio::select! {
-            changed = changes.changed() => changed.is_err(),
+            changed = changes.changed() => {
+                came_at = *changes.borrow();
+                changed.is_err()
+            }
             () = tokio::time::sleep_until(until) => true,
             () = draining.begun() => true,
             () = grant.ended() => return Err(Refused::token_ended().into()),

@@ -1,6 +1,5 @@
 //! What a request carries, read alike for all addresses.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -75,17 +74,20 @@ impl Door {
         Ok(Admitted { room: self.room, grant })
     }
 
+    /// Which room.
+    pub const fn room(&self) -> &RoomId {
+        &self.room
+    }
+
     /// With a token that was carried elsewhere, where the header has none.
     pub fn with_token(self, token: Option<String>) -> Self {
         Self { token: self.token.or(token), ..self }
     }
 }
 
-impl fmt::Display for Door {
-    /// The room's name, for the log.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.room.fmt(f)
-    }
+/// The room that a path names, for the log: only a name that can be one is written there.
+pub fn room_of(path: &str) -> Option<RoomId> {
+    path.strip_prefix("/v1/rooms/")?.split('/').next()?.parse().ok()
 }
 
 /// The token of `Authorization: Bearer TOKEN` (RFC 6750, section 2.1). What is there and is none stands for a token
@@ -215,9 +217,4 @@ pub fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
     let detail = "the body is JSON: send content-type application/json";
     Err(Problem::new(ErrorCode::UnsupportedMediaType, detail))
-}
-
-/// As many are in the room as may be.
-pub fn crowded() -> Problem {
-    Problem::new(ErrorCode::RoomCrowded, "the room has as many participants as it may")
 }

@@ -11,6 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::lingering::Lingering;
 use crate::lock::lock;
+use crate::metrics::Gauge;
 
 /// An encrypted connection.
 pub type TlsStream = tokio_rustls::server::TlsStream<Lingering>;
@@ -32,6 +33,8 @@ pub struct Certificates {
     chain: PathBuf,
     key: PathBuf,
     current: Mutex<Current>,
+    /// When the first of the chain's certificates expires, in seconds since 1970; 0 when it is not known.
+    expiry: Arc<Gauge>,
 }
 
 struct Current {
@@ -54,8 +57,15 @@ impl Certificates {
         let (chain, key) = (chain.to_owned(), key.to_owned());
         let written = written(&chain, &key);
         let (config, shown) = read(&chain, &key)?;
-        let current = Current { config: Arc::new(config), shown, written };
-        Ok(Self { chain, key, current: Mutex::new(current) })
+        let expiry = Arc::new(Gauge::default());
+        expiry.set(expires_at(&shown));
+        let current = Mutex::new(Current { config: Arc::new(config), shown, written });
+        Ok(Self { chain, key, current, expiry })
+    }
+
+    /// When the first of the chain's certificates expires, in seconds since 1970; follows what is read again.
+    pub(super) fn expiry(&self) -> Arc<Gauge> {
+        Arc::clone(&self.expiry)
     }
 
     /// Reads the files again, and returns whether they hold another certificate. Connections from now on are shown that one;
@@ -73,6 +83,7 @@ impl Certificates {
         // The key of a certificate is always the same one.
         let is_new = current.shown != shown;
         if is_new {
+            self.expiry.set(expires_at(&shown));
             (current.config, current.shown) = (Arc::new(config), shown);
         }
         Ok(is_new)
@@ -158,6 +169,15 @@ fn read(chain_path: &Path, key_path: &Path) -> Result<Read, TlsError> {
     Ok((config, chain))
 }
 
+/// When the first of them expires, in seconds since 1970; 0 when none can be read so far, which is no reason not to show them.
+fn expires_at(chain: &[CertificateDer<'_>]) -> i64 {
+    let read = |certificate: &CertificateDer<'_>| {
+        let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+        Some(certificate.validity().not_after.timestamp())
+    };
+    chain.iter().filter_map(read).min().unwrap_or(0)
+}
+
 fn config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -184,12 +204,15 @@ mod tests {
     fn files_that_were_written_are_read_again_once() {
         let folder = tempfile::tempdir().unwrap();
         let [chain, key] = ["chain.pem", "key.pem"].map(|name| folder.path().join(name));
-        let mut at = SystemTime::now();
+        let (mut at, mut year) = (SystemTime::now(), 2100);
         let mut write = |is_whole: bool| {
-            let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-            std::fs::write(&chain, own.cert.pem()).unwrap();
+            let own = rcgen::KeyPair::generate().unwrap();
+            let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+            year += 1;
+            params.not_after = rcgen::date_time_ymd(year, 3, 1);
+            std::fs::write(&chain, params.self_signed(&own).unwrap().pem()).unwrap();
             if is_whole {
-                std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+                std::fs::write(&key, own.serialize_pem()).unwrap();
             }
             // Some file systems tell times by the second.
             at += Duration::from_secs(2);
@@ -199,14 +222,18 @@ mod tests {
         let certificates = Certificates::load(&chain, &key).unwrap();
         let config = || Arc::clone(&lock(&certificates.current).config);
         let first = config();
+        // The first of March of 2101, and of 2103: seconds since 1970.
+        assert_eq!(certificates.expiry().get(), 4_139_078_400);
         assert!(!certificates.have_changed());
         write(false);
         assert!(certificates.have_changed());
         certificates.reload_and_tell();
         assert!(Arc::ptr_eq(&config(), &first) && !certificates.have_changed());
+        assert_eq!(certificates.expiry().get(), 4_139_078_400);
         write(true);
         assert!(certificates.have_changed());
         certificates.reload_and_tell();
         assert!(!Arc::ptr_eq(&config(), &first) && !certificates.have_changed());
+        assert_eq!(certificates.expiry().get(), 4_202_150_400);
     }
 }

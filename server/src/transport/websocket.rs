@@ -13,6 +13,8 @@ mod reading;
 mod wire;
 mod writing;
 
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,9 +30,10 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use inkrelay_protocol::frame::{Hello, write_records};
 use inkrelay_protocol::json::{Shape, to_msgpack};
-use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, Seq, ServerFrame, msgpack};
+use inkrelay_protocol::{After, ClientFrame, CloseCode, ErrorCode, RoomId, Seq, ServerFrame, msgpack};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
@@ -50,9 +53,10 @@ use super::stream::Stream;
 use super::trace::RequestId;
 use crate::access::Grant;
 use crate::hub::ReaderHandle;
-use crate::metrics::{InSession, Transport};
+use crate::metrics::{Caller, InSession, Transport};
 use crate::room::feed::Feed;
 use crate::room::{Attachment, Stay};
+use crate::session::sockets::OpenSocket;
 use crate::session::{Identified, Refused, Relay, in_time};
 
 /// Bytes read at a time, and held by each connection. The library's own 128 KiB would be so for each idle one.
@@ -71,15 +75,34 @@ const CLOSE_TIME: Duration = Duration::from_secs(5);
 
 type Incoming = WebSocketStream<Wire>;
 
+/// Who is at the other end of a connection.
+#[derive(Debug)]
+struct Peer {
+    address: IpAddr,
+    room: RoomId,
+    /// Of the request that opened it.
+    id: Option<RequestId>,
+}
+
+impl Peer {
+    /// For what is refused.
+    fn caller(&self) -> Caller<'_> {
+        let request = self.id.as_ref().map(|id| id as &dyn Display);
+        Caller { room: Some(&self.room), request, ..Caller::at(self.address) }
+    }
+}
+
 /// Why a connection ends.
 #[derive(Debug)]
 enum End {
-    /// The client closed it, or is gone.
-    Peer,
-    /// It is closed with that code.
+    /// The client closed it.
+    Left,
+    /// The client is gone, without a close.
+    Vanished,
+    /// It is closed with that code. Where that is since something was refused, an error has said so already.
     Close(CloseCode, String),
-    /// It is closed by moderators; an error says which way, since the code is that of other refusals too.
-    Dismissed(Refused),
+    /// It is closed for what is refused.
+    Refused(Refused),
 }
 
 impl End {
@@ -87,23 +110,29 @@ impl End {
         Self::Close(code, reason.into())
     }
 
-    fn malformed(reason: impl Into<String>) -> Self {
-        Self::close(CloseCode::Malformed, reason)
+    fn malformed(reason: impl Into<Cow<'static, str>>) -> Self {
+        Refused::malformed(reason).into()
     }
 }
 
 impl From<Refused> for End {
-    /// For what is refused before there is a session.
     fn from(refused: Refused) -> Self {
-        let code = match refused.code {
-            ErrorCode::InvalidTicket | ErrorCode::InvalidToken => CloseCode::Unauthorized,
-            ErrorCode::Draining => CloseCode::GoingAway,
-            ErrorCode::Malformed => CloseCode::Malformed,
-            ErrorCode::Kicked | ErrorCode::Banned => return Self::Dismissed(refused),
-            ErrorCode::Forbidden | ErrorCode::OriginRefused => CloseCode::Refused,
-            _ => CloseCode::TryAgainLater,
-        };
-        Self::close(code, refused.message)
+        Self::Refused(refused)
+    }
+}
+
+/// The close code that tells of a refusal.
+const fn close_code(code: ErrorCode) -> CloseCode {
+    match code {
+        ErrorCode::InvalidTicket | ErrorCode::InvalidToken => CloseCode::Unauthorized,
+        ErrorCode::Draining => CloseCode::GoingAway,
+        ErrorCode::Malformed => CloseCode::Malformed,
+        ErrorCode::TooLarge => CloseCode::TooLarge,
+        ErrorCode::TooSlow => CloseCode::TooSlow,
+        ErrorCode::Kicked | ErrorCode::Banned | ErrorCode::Forbidden | ErrorCode::OriginRefused => {
+            CloseCode::Refused
+        }
+        _ => CloseCode::TryAgainLater,
     }
 }
 
@@ -124,6 +153,7 @@ pub async fn upgrade(
     }
     let protocol = subprotocol(request.headers());
     let id = request.extensions().get::<RequestId>().cloned();
+    let peer = Arc::new(Peer { address, room: door.room().clone(), id });
     let door = door.with_token(token_protocol(request.headers()));
     let encoding = if protocol == Some(JSON) { Encoding::Json } else { Encoding::MessagePack };
     let (mut response, upgraded) = handshake(request)?;
@@ -146,7 +176,7 @@ pub async fn upgrade(
         };
         let Some(counted) = count.take() else { return };
         tokio::select! {
-            () = serve(relay, door, incoming, outlet, address, id) => {}
+            () = serve(relay, door, incoming, outlet, peer) => {}
             () = counted.cut() => {}
         }
     });
@@ -205,23 +235,16 @@ fn token_protocol(headers: &HeaderMap) -> Option<String> {
     names.find_map(|name| name.trim().strip_prefix(TOKEN)).map(str::to_owned)
 }
 
-async fn serve(
-    relay: Arc<Relay>,
-    door: Door,
-    mut incoming: Incoming,
-    outlet: Arc<Outlet>,
-    address: IpAddr,
-    id: Option<RequestId>,
-) {
-    let request = id.as_ref().map(tracing::field::display);
+async fn serve(relay: Arc<Relay>, door: Door, mut incoming: Incoming, outlet: Arc<Outlet>, peer: Arc<Peer>) {
+    let (room, request) = (peer.room.as_str(), peer.id.as_ref().map(tracing::field::display));
     let out = Outgoing::new(outlet, relay.config().times.stall_time);
-    let room = door.to_string();
+    let metrics = relay.hub.metrics();
     // Boxed: what opening needs for a moment would be held by every idle connection.
-    let end = match Box::pin(Session::open(&relay, door, &mut incoming, &out, address)).await {
+    let end = match Box::pin(Session::open(&relay, door, &mut incoming, &out, &peer)).await {
         Ok((session, feed)) => {
             let end = session.run(&out, &mut incoming, feed).await;
             if let End::Close(CloseCode::TooSlow, reason) = &end {
-                relay.hub.metrics().slow_readers_closed.inc();
+                metrics.slow_readers_closed.inc();
                 tracing::info!(
                     room,
                     request,
@@ -234,25 +257,29 @@ async fn serve(
         }
         Err(end) => end,
     };
-    // The client may be gone or stuck; after the close time the connection is dropped either way.
-    let end = match end {
-        End::Dismissed(refused) => {
+    let (code, reason) = match end {
+        End::Close(code, reason) => (code, reason),
+        End::Refused(refused) => {
+            let code = refused.code;
+            metrics.refuse(code, peer.caller());
             let reason = refused.message.to_string();
-            // The close that follows sends it, and has a time of its own.
-            out.add(&error_frame(refused, None));
-            End::Close(CloseCode::Refused, reason)
+            if matches!(code, ErrorCode::Kicked | ErrorCode::Banned) {
+                // Which of the two, the close code does not say. The close that follows sends it, and has a time of its own.
+                out.add(&error_frame(refused, None));
+            }
+            (close_code(code), reason)
         }
-        end => end,
+        End::Left | End::Vanished => {
+            let is_closed = matches!(end, End::Left);
+            if is_closed { &metrics.left } else { &metrics.vanished }.inc();
+            tracing::debug!(room, request, is_closed, "a client left its WebSocket");
+            return drop(timeout(CLOSE_TIME, out.finish(&mut incoming)).await);
+        }
     };
-    match end {
-        End::Dismissed(_) => {}
-        End::Close(code, reason) => {
-            relay.hub.metrics().close(code);
-            tracing::debug!(room, request, code = code.number(), reason, "closing a WebSocket");
-            drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
-        }
-        End::Peer => drop(timeout(CLOSE_TIME, out.finish(&mut incoming)).await),
-    }
+    metrics.close(code);
+    tracing::debug!(room, request, code = code.number(), reason, "closing a WebSocket");
+    // The client may be gone or stuck; after the close time the connection is dropped either way.
+    drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
 }
 
 /// Waits for the first frame, which is a hello.
@@ -267,7 +294,7 @@ async fn hello(relay: &Relay, incoming: &mut Incoming, encoding: Encoding) -> Re
     };
     let bytes = tokio::select! {
         first = timeout(relay.config().times.first_frame_time, first) => {
-            first.map_err(|_| End::close(CloseCode::TooSlow, "no hello came in time"))??
+            first.map_err(|_| Refused::new(ErrorCode::TooSlow, "no hello came in time"))??
         }
         () = draining.begun() => return Err(Refused::draining().into()),
     };
@@ -295,17 +322,21 @@ fn frame_bytes(
             Err(End::malformed("this subprotocol takes binary messages"))
         }
         (Some(Ok(Message::Ping(_) | Message::Pong(_))), _) => Ok(None),
-        (Some(Ok(Message::Close(_))) | None, _) => Err(End::Peer),
+        (Some(Ok(Message::Close(_))), _) => Err(End::Left),
+        (None, _) => Err(End::Vanished),
         (Some(Ok(Message::Frame(_))), _) => Ok(None),
-        (Some(Err(error)), _) => match error {
+        (Some(Err(error)), _) => Err(match error {
             tungstenite::Error::Capacity(_) => {
-                Err(End::close(CloseCode::TooLarge, "the message is larger than the limit in welcome"))
+                let message = "the message is larger than the limit in welcome";
+                Refused::new(ErrorCode::TooLarge, message).into()
             }
+            // No fault of the client's: a tablet out of reach, or a tab that was killed.
+            tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Vanished,
             tungstenite::Error::Protocol(_) | tungstenite::Error::Utf8(_) => {
-                Err(End::malformed("this is no frame of the WebSocket protocol"))
+                End::malformed("this is no frame of the WebSocket protocol")
             }
-            _ => Err(End::Peer),
-        },
+            _ => End::Vanished,
+        }),
     }
 }
 
@@ -326,10 +357,11 @@ struct Session<'r> {
     /// What it was admitted with.
     grant: Grant,
     who: Identified,
-    address: IpAddr,
+    peer: &'r Arc<Peer>,
     stay: Stay,
     attachment: Attachment,
     _counted: InSession,
+    _socket: Option<OpenSocket>,
 }
 
 impl Drop for Session<'_> {
@@ -345,10 +377,10 @@ impl<'r> Session<'r> {
         door: Door,
         incoming: &mut Incoming,
         out: &Outgoing,
-        address: IpAddr,
+        peer: &'r Arc<Peer>,
     ) -> Result<(Self, Feed), End> {
         let hello = hello(relay, incoming, out.encoding()).await?;
-        let (session, feed, welcome) = in_time(Self::enter(relay, door, &hello, address)).await?;
+        let (session, feed, welcome) = in_time(Self::enter(relay, door, &hello, peer)).await?;
         out.add(&welcome);
         Ok((session, feed))
     }
@@ -357,20 +389,30 @@ impl<'r> Session<'r> {
         relay: &'r Relay,
         door: Door,
         hello: &Hello,
-        address: IpAddr,
+        peer: &'r Arc<Peer>,
     ) -> Result<(Self, Feed, ServerFrame<'static>), End> {
         let Admitted { room, grant } = door.open(relay, hello.token.as_deref())?;
-        relay.check_opening(address)?;
+        relay.check_opening(&grant, peer.address)?;
+        let socket = relay.open_socket(&grant)?;
         let who = relay.identify(&room, &grant, hello.ticket.as_deref())?;
-        let crowded = || End::close(CloseCode::TryAgainLater, "the room has as many participants as it may");
-        let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(crowded)?;
+        let reading = relay.enter(&room).await?.read_by_socket(who.client).ok_or_else(Refused::crowded)?;
         let stay = reading.stay(who.client, grant.subject.clone()).map_err(Refused::from)?;
         // Whoever was kicked comes back by this.
         reading.was_kicked(who.client);
         let profile = grant.profile(hello.profile.clone().unwrap_or_default());
-        let attachment = reading.attach(who.client, profile).ok_or_else(crowded)?;
+        let attachment = reading.attach(who.client, profile).ok_or_else(Refused::crowded)?;
         let counted = reading.metrics().session(Transport::WebSocket);
-        let session = Self { relay, reading, grant, who, address, stay, attachment, _counted: counted };
+        let session = Self {
+            relay,
+            reading,
+            grant,
+            who,
+            peer,
+            stay,
+            attachment,
+            _counted: counted,
+            _socket: socket,
+        };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;

@@ -2,6 +2,7 @@
 
 mod command;
 mod expiry;
+mod hosts;
 mod logs;
 mod origins;
 mod paths;

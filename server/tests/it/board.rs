@@ -64,7 +64,7 @@ async fn what_is_neither_board_nor_protocol_stays_a_problem() {
 /// S-15: whichever way a browser came to the page, the page's own socket is let in.
 #[tokio::test]
 async fn a_page_opens_its_socket_at_the_address_that_it_came_from() {
-    let relay = Relay::start(|_| {}).await;
+    let relay = Relay::start(|config| config.allow_origin = vec!["https://draw.example".to_owned()]).await;
     let port = relay.address.port();
     let upgrade = async |host: &str, origin: &str| {
         let request = relay.request(Method::GET, "/v1/rooms/a/ws").header(header::HOST, host);

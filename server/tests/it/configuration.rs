@@ -93,6 +93,28 @@ fn what_is_wrong_is_said_before_anything_starts() {
     assert!(why.contains("--max-draw") && why.contains("write it like"), "{why}");
 }
 
+/// From wherever it comes, and none of it is shown.
+#[test]
+fn a_short_secret_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("secret");
+    std::fs::write(&key, "s7x9s7x9s7x9s7x\n").unwrap();
+    let file = written(folder.path(), "secret = \"s7x9s7x9\"\n");
+    let key = key.to_str().unwrap();
+    for command in [&["serve", "--memory", "--listen", "127.0.0.1:0"][..], &["config", "check"]] {
+        for args in [&["--secret", "s7x9"][..], &["--secret="], &["--secret-file", key], &["--config", &file]]
+        {
+            let why = failed(inkrelay(&[command, args].concat()).output().unwrap());
+            assert!(why.contains("at least 16 bytes") && why.contains("openssl rand -base64 32"), "{why}");
+            assert!(!why.contains("s7x9"), "{why}");
+        }
+        let why = failed(inkrelay(command).env("INKRELAY_SECRET", "s7x9").output().unwrap());
+        assert!(why.contains("at least 16 bytes") && !why.contains("s7x9"), "{why}");
+    }
+    std::fs::write(key, "s7x9s7x9s7x9s7x9\n").unwrap();
+    succeeded(inkrelay(&["config", "check", "--secret-file", key]).output().unwrap());
+}
+
 #[test]
 fn other_addresses_than_loopback_need_to_be_opened() {
     let folder = tempfile::tempdir().unwrap();

@@ -21,11 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use inkrelay_protocol::ErrorCode;
-use inkrelay_server::config::OperatorsListen;
 use serde_json::Value;
-
-use crate::support::relay::Relay;
-use crate::support::requests::answer;
 
 /// A file or folder below `deploy/`.
 fn path(name: &str) -> PathBuf {
@@ -80,13 +76,9 @@ fn bytes(text: &str) -> u64 {
 }
 
 /// Whatever rules and dashboard ask for, a relay tells; and what they take for labels are its labels.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_metric_that_is_asked_for_is_told() {
-    let any = OperatorsListen::At((std::net::Ipv4Addr::LOCALHOST, 0).into());
-    let relay = Relay::start(|config| config.operators_listen = any).await;
-    let operators = relay.operators.expect("it was asked for");
-    let told = answer(crate::support::requests::client().get(format!("http://{operators}/metrics"))).await;
-    let told = String::from_utf8(told.body).unwrap();
+    let told = crate::operators::all_that_is_told().await;
     let known = words_with(&told, &["inkrelay_", "process_"]);
     let mut asked = 0;
     for file in ["prometheus/alerts.yml", "prometheus/alerts.test.yml", "grafana/dashboards/inkrelay.json"] {

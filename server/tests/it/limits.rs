@@ -1,6 +1,7 @@
 //! Limits: each is told where a client must know it, has its stated answer, and can be lifted.
 
 mod addresses;
+mod subjects;
 
 use std::time::Duration;
 

@@ -34,6 +34,21 @@ async fn names(relay: &Relay) -> Vec<String> {
     names
 }
 
+/// S-20, by each way in which a name comes.
+#[tokio::test]
+async fn nobody_has_a_name_that_spoils_what_stands_around_it() {
+    let relay = Relay::start(|_| {}).await;
+    let mut ada = Socket::join_as(relay.address, "a", Socket::named("A\u{202E}da\r\n")).await;
+    shown(&mut ada, &["Ada"]).await;
+    let body = "{\"profile\": [\"B\\u0000e\\u2066n\", 7]}";
+    assert_eq!(relay.post("/v1/rooms/a/sessions", JSON, body).await.status, 200);
+    shown(&mut ada, &["Ada", "Ben"]).await;
+    let renamed = Profile { name: "\u{1b}Zoe\u{2028}".to_owned(), rgba: 1 };
+    ada.send(&ClientFrame::Profile(renamed)).await;
+    shown(&mut ada, &["Ben", "Zoe"]).await;
+    assert_eq!(names(&relay).await, ["Ben", "Zoe"]);
+}
+
 /// S-7, S-8, S-9.
 #[tokio::test]
 async fn everyone_sees_who_joins_leaves_and_is_renamed() {

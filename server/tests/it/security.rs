@@ -157,7 +157,9 @@ async fn behind_a_trusted_proxy_each_client_is_its_own_address_and_cannot_be_ano
 #[tokio::test]
 async fn behind_a_trusted_proxy_the_clients_host_and_scheme_count() {
     let relay = Relay::start(|config| {
-        config.trust_forwarded = vec!["127.0.0.1".parse::<std::net::IpAddr>().unwrap().into()]
+        config.trust_forwarded = vec!["127.0.0.1".parse::<std::net::IpAddr>().unwrap().into()];
+        // By another port, so that it lists the name alone.
+        config.allow_origin = vec!["https://draw.example:1".to_owned()];
     })
     .await;
     let ask = async |origin: &str, headers: &[&str]| {
@@ -175,6 +177,10 @@ async fn behind_a_trusted_proxy_the_clients_host_and_scheme_count() {
         403,
         "the proxy's own name for it"
     );
+    let other =
+        ["x-forwarded-for: 203.0.113.1", "x-forwarded-host: evil.example", "origin: http://evil.example"];
+    let other = raw(relay.address, "GET /v1/rooms/a", &other, b"").await;
+    assert_eq!(other.problem(), (403, "origin_refused".to_owned()), "a name that is not this server's");
     let page =
         raw(relay.address, "GET /", &[&["x-forwarded-for: 203.0.113.1"], &forwarded[..]].concat(), b"").await;
     if has_board() {

@@ -3,8 +3,10 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { encodeQR } from "qr";
 import type { AppState } from "../app-state.ts";
 import { CheckIcon, CopyIcon, ShareIcon } from "./icons.tsx";
+import { keptToken } from "./invitation.ts";
 import { boardTitle } from "./names.ts";
 import { Dialog } from "./parts.tsx";
+import { Remembered } from "./remembered.ts";
 
 /** Whether a host name means "this computer" wherever it is opened. */
 export function isOnlyHere(hostname: string): boolean {
@@ -58,6 +60,11 @@ export function ShareDialog({ state }: { readonly state: AppState }) {
         <p class="note">
           This address works on this computer only. For iPads and other computers on your network, stop the
           server and start it with <code>make run LAN=1</code>.
+        </p>
+      ) : keptToken(state.room, Remembered.inTab()) !== null ? (
+        <p class="quiet">
+          This is the board's address, without your invitation. Others need one of their own: ask whoever
+          invited you.
         </p>
       ) : (
         <>

@@ -67,7 +67,7 @@ describe("a crowded board", () => {
     const person = await browser.person();
     onTestFinished(() => person.close());
     const page = await person.page();
-    const faults = watchFaults(page);
+    const faults = await watchFaults(page);
     onTestFinished(() => expect(faults).toEqual([]));
     await page.tab.addInitScript(watch);
     return page;

@@ -1,8 +1,10 @@
 /** The operators' page in Chromium: what it shows while people draw, and every button of it. */
 import { mkdir, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFailed, onTestFinished, test } from "vitest";
 import { type ChromiumBrowser, type ChromiumPage, startChromium } from "./support/chromium.ts";
 import { clientFor, relayFor } from "./support/company.ts";
+import { watchFaults } from "./support/faults.ts";
 import type { Relay } from "./support/relay.ts";
 import { someone } from "./support/someone.ts";
 import { sleep, until } from "./support/wait.ts";
@@ -22,6 +24,15 @@ type Artist = Awaited<ReturnType<typeof clientFor>>;
 async function relayWithOperators(): Promise<{ relay: Relay; url: string }> {
   const relay = await relayFor(T, { flags: ["--operators-listen", "127.0.0.1:0", "--role", "drawer"] });
   return { relay, url: await relay.operators() };
+}
+
+/** A port that nobody has at this moment, for what is to be there again after a restart. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((listens) => server.listen(0, "127.0.0.1", () => listens()));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => server.close(closed));
+  return port;
 }
 
 async function artist(relay: Relay, room: string, name: string, rgba = 0xd0_57_0a_ff): Promise<Artist> {
@@ -117,6 +128,23 @@ test("it shows live what people do, in light and dark, wide and narrow", async (
   await openRoom(page, "studio");
   await page.tab.locator(".picture img").waitFor();
   await picture(page, "room-820");
+  await press(page, "Done");
+  await page.tab.setViewportSize({ width: 390, height: 844 });
+  await until("nothing is wider than a phone", async () => (await page.evaluate(overflow)) <= 0);
+  await sleep(1_500);
+  await picture(page, "dark-390");
+  await openRoom(page, "studio");
+  await page.tab.locator(".picture img").waitFor();
+  await picture(page, "room-390");
+  await press(page, "Delete room");
+  await until("what is asked is seen whole", () =>
+    page.evaluate(() => {
+      const { top, bottom } = document.querySelector(".question")?.getBoundingClientRect() ?? {};
+      return top !== undefined && bottom !== undefined && top >= 0 && bottom <= innerHeight;
+    }),
+  );
+  await picture(page, "question-390");
+  await press(page, "Cancel");
   await page.tab.setViewportSize({ width: 1280, height: 900 });
   await page.tab.emulateMedia({ colorScheme: "light" });
   await sleep(1_500);
@@ -153,6 +181,60 @@ test("a relay that is gone is said, and one that is back shows again", async () 
   await shown(page, "no answer from the relay");
   relay.resume();
   await shown(page, "all is well");
+});
+
+test("a relay that starts again counts anew, and no rate is less than nothing", async () => {
+  const port = await freePort();
+  const flags = ["--operators-listen", `127.0.0.1:${port}`];
+  const relay = await relayFor(T, { flags, store: "embedded" });
+  const ada = await artist(relay, "studio", "Ada");
+  ada.stroke(spiral(0));
+  await ada.saved();
+  const page = await openPage(`http://127.0.0.1:${port}/`);
+  await openRoom(page, "studio");
+  await shown(page, "1 strokes");
+  await relay.kill();
+  await shown(page, "no answer from the relay");
+  await relay.restart();
+  await shown(page, "all is well");
+  await press(page, "Look again");
+  await shown(page, "1 strokes");
+  await press(page, "Done");
+  const told = () =>
+    page.evaluate(() => {
+      const { history } = Reflect.get(globalThis, "inkrelayOperators");
+      return ["draws", "recordsSent", "relayCpu", "append99", "refused"].flatMap((name) =>
+        history.track(name).filter((value: number | null) => value !== null && !(value >= 0)),
+      );
+    });
+  await until("it has drawn on", async () => {
+    ada.stroke(spiral(1));
+    return page.evaluate(() => Reflect.get(globalThis, "inkrelayOperators").history.latest("draws") > 0);
+  });
+  expect(await told()).toEqual([]);
+});
+
+/** The policy is what it is relied on for: whatever it refuses, the tests above and below would see. */
+test("a page that did what its policy forbids would be noticed", async () => {
+  const { url } = await relayWithOperators();
+  const person = await browser.person();
+  onTestFinished(() => person.close());
+  const page = await person.page();
+  const faults = await watchFaults(page);
+  await page.open(url);
+  await shown(page, "all is well");
+  expect(faults).toEqual([]);
+  await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "globalThis.isInjected = true";
+    document.body.append(script);
+    document.body.setAttribute("style", "color: red");
+    new Image().src = "https://example.com/x.png";
+  });
+  for (const directive of ["script-src-elem", "style-src-attr", "img-src"]) {
+    await until(directive, () => faults.some((fault) => fault.includes(`${directive} refused`)));
+  }
+  expect(await page.evaluate(() => "isInjected" in globalThis)).toBe(false);
 });
 
 describe("what an operator does is asked first", () => {

@@ -7,7 +7,7 @@ import { Relay } from "./support/relay.ts";
 import { until } from "./support/wait.ts";
 
 /** A name that is no secure context, as an address in a local network is none. */
-const PLAIN_HOST = "board.test";
+const PLAIN_HOST = "studio.local";
 
 describe("the page", () => {
   let browser: ChromiumBrowser;
@@ -220,11 +220,14 @@ describe("the page", () => {
       args: [
         "--no-sandbox",
         "--disable-background-networking",
-        `--host-resolver-rules=MAP ${PLAIN_HOST} 127.0.0.1`,
+        `--host-resolver-rules=MAP ${PLAIN_HOST} 127.0.0.1, MAP elsewhere.example 127.0.0.1`,
       ],
     });
     onTestFinished(() => plain.close());
     const tab = await plain.newPage();
+    // A website that has its own name lead here would be of this server's origin.
+    const elsewhere = await tab.goto(`http://elsewhere.example:${relay.port}/b/plain`);
+    expect([elsewhere?.status(), await elsewhere?.json()]).toMatchObject([403, { code: "origin_refused" }]);
     const address = `http://${PLAIN_HOST}:${relay.port}/b/plain`;
     const errors: string[] = [];
     tab.on("pageerror", (error) => errors.push(error.message));

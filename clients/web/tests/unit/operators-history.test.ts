@@ -61,13 +61,18 @@ test("a restart and a relay that is silent leave a gap, and no rate below zero",
   expect(history.times.length).toBe(5);
 });
 
-test("a week holds no more than ten minutes", () => {
+/** In seconds. */
+const DAY = 86_400;
+
+test("a day holds no more than ten minutes", () => {
   const history = new History();
   for (let second = 0; second < KEPT; second++) history.push(stateAt(second), 0);
   const { size } = history;
   // Cores and workers come and go meanwhile, as they do when the relay starts again on another machine.
-  for (let second = KEPT; second < 20 * KEPT; second++) history.push(stateAt(second, 1 + (second % 40)), 0);
-  for (let second = 20 * KEPT; second < 22 * KEPT; second++) history.push(stateAt(second), 0);
+  for (let second = KEPT; second < DAY; second++) {
+    history.push(stateAt(second, second % 50 === 0 ? 40 : 2), 0);
+  }
+  for (let second = DAY; second < DAY + 2 * KEPT; second++) history.push(stateAt(second), 0);
   expect(history.size).toBe(size);
   expect(history.times.length).toBe(KEPT);
   for (const { lines } of chartsOf(history)) {

@@ -10,8 +10,8 @@ use inkrelay_protocol::{CloseCode, ServerFrame};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::End;
 use super::outlet::Outlet;
+use super::{End, Peer};
 use crate::lock::lock;
 use crate::rest;
 use crate::room::{ANSWER_TIME, Answer, NotStored, Reply, Room};
@@ -21,6 +21,7 @@ use crate::session::Refused;
 pub(super) struct Answers {
     outlet: Arc<Outlet>,
     room: Arc<Room>,
+    peer: Arc<Peer>,
     state: Mutex<State>,
     /// Wakes the reading half: see [`Answers::called`].
     call: Notify,
@@ -55,8 +56,8 @@ struct InFlight {
 }
 
 impl Answers {
-    pub(super) fn new(outlet: Arc<Outlet>, room: Arc<Room>) -> Self {
-        Self { outlet, room, state: Mutex::default(), call: Notify::new() }
+    pub(super) fn new(outlet: Arc<Outlet>, room: Arc<Room>, peer: Arc<Peer>) -> Self {
+        Self { outlet, room, peer, state: Mutex::default(), call: Notify::new() }
     }
 
     /// A batch whose first number is `n` has come. `None` when it was on its way while an earlier one was refused, so that
@@ -94,6 +95,7 @@ impl Answers {
 
     /// Tells that something else than a batch was refused.
     pub(super) fn tell_apart(&self, refused: Refused) {
+        self.room.metrics().refuse(refused.code, self.peer.caller());
         self.outlet.add_answer(&error_frame(refused, None));
         self.send();
     }
@@ -186,7 +188,7 @@ impl Answers {
     /// Tells that a batch is refused, or that its fate is unknown. From then on batches with numbers above the
     /// one named are dropped until it comes again.
     fn refuse_in(&self, state: &mut State, refused: Refused, named: u64) {
-        self.room.metrics().refuse(refused.code);
+        self.room.metrics().refuse(refused.code, self.peer.caller());
         state.refused = Some(state.refused.map_or(named, |earlier| earlier.min(named)));
         (state.refusals, state.named) = (state.refusals + 1, named);
         self.outlet.add_answer(&error_frame(refused, Some(named)));
@@ -239,7 +241,8 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (_, write) = listener.accept().await.unwrap().0.into_split();
         let outlet = Arc::new(Outlet::new(write, None, Encoding::MessagePack));
-        (Arc::new(Answers::new(outlet, room())), client)
+        let peer = Peer { address: [127, 0, 0, 1].into(), room: "a".parse().unwrap(), id: None };
+        (Arc::new(Answers::new(outlet, room(), Arc::new(peer))), client)
     }
 
     fn stored(n: u64) -> Answer {

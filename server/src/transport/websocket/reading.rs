@@ -38,7 +38,8 @@ pub(super) struct Reading<'s> {
 
 impl<'s> Reading<'s> {
     pub(super) fn new(session: &'s Session<'s>, out: &'s Outgoing) -> Self {
-        let answers = Arc::new(Answers::new(out.outlet(), Arc::clone(&session.reading)));
+        let answers =
+            Arc::new(Answers::new(out.outlet(), Arc::clone(&session.reading), Arc::clone(session.peer)));
         let grant = session.grant.clone();
         Self { session, out, answers, ended: end_of(&grant), grant, overdue: None }
     }
@@ -124,8 +125,8 @@ impl<'s> Reading<'s> {
     /// Takes a fresh token: of the same room, and made out to the same subject. One that is refused changes nothing; the
     /// old one stays until it is over.
     fn take_token(&mut self, token: &str) {
-        let Session { relay, reading, who, address, .. } = self.session;
-        let fresh = relay.check_rate(who.client, *address).and_then(|()| {
+        let Session { relay, reading, who, peer, .. } = self.session;
+        let fresh = relay.check_rate(who.client, &self.grant, peer.address).and_then(|()| {
             let fresh = relay.admit(reading.id(), Some(token))?;
             if fresh.subject == self.grant.subject { Ok(fresh) } else { Err(Refused::another_subject()) }
         });
@@ -137,8 +138,8 @@ impl<'s> Reading<'s> {
 
     fn take_draws(&mut self, n: u64, draws: &[u8]) -> Result<(), End> {
         let Some(refusals) = self.answers.begin(n) else { return Ok(()) };
-        let Session { relay, reading, who, address, .. } = self.session;
-        let checked = relay.check_rate(who.client, *address);
+        let Session { relay, reading, who, peer, .. } = self.session;
+        let checked = relay.check_rate(who.client, &self.grant, peer.address);
         match checked.and_then(|()| relay.stamp(self.grant.role, who.client, n, draws)) {
             Ok(batch) => {
                 reading.append(batch, self.grant.role, self.answers.expect(n, refusals));

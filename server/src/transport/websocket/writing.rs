@@ -235,5 +235,5 @@ async fn stalled(
             Err(_) => return Err(End::close(CloseCode::TooSlow, "what is sent is not taken")),
         },
     };
-    result.map_err(|_| End::Peer)
+    result.map_err(|_| End::Vanished)
 }

@@ -13,7 +13,8 @@ async fn wrong_tickets(relay: &Relay) -> Vec<(&'static str, Vec<u8>)> {
     let (_, own) = relay.session("a").await;
     let (_, other_room) = relay.session("b").await;
     let (_, other_case) = relay.session("A").await;
-    let other_server = Relay::start(|config| config.secret = Some("another".to_owned())).await;
+    let other_server =
+        Relay::start(|config| config.secret = Some("another server's secret".to_owned())).await;
     let (_, foreign) = other_server.session("a").await;
     let mut flipped = own.clone().into_bytes();
     flipped[3] = if flipped[3] == b'A' { b'B' } else { b'A' };

@@ -49,7 +49,7 @@ async fn ticket(proxy: SocketAddr, room: &str) -> String {
 
 /// Both relays take each other's tickets.
 fn secret(config: &mut Config) {
-    config.secret = Some("of both".to_owned());
+    config.secret = Some("of both of these relays".to_owned());
 }
 
 /// What stands in for a relay: keeps each request, and answers as it is told, or closes without an answer.

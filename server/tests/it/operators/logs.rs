@@ -123,3 +123,60 @@ async fn neither_secrets_nor_ink_are_ever_logged() {
         assert!(!log.contains(never), "{never} is in the log:\n{log}");
     }
 }
+
+/// Whoever is refused can be found: by address, room and request. A flood leaves few lines, and what it carries leaves none.
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_are_told_with_whom_they_are_for_and_a_flood_fills_no_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = crate::access::Keys::new();
+    let file = keys.file();
+    let arguments =
+        ["--log-format", "json", "--max-address-strangers", "0", "--trust-forwarded", "127.0.0.0/8"];
+    let arguments = [&arguments[..], &["--token-keys", file.to_str().unwrap()]].concat();
+    let (_relay, address) = start(folder.path(), "info", &arguments).await;
+    let http = crate::support::requests::client();
+    let post = |room: &str| {
+        http.post(format!("http://{address}/v1/rooms/{room}/draws?secret=in-the-query"))
+            .header("content-type", JSON)
+            .header("x-forwarded-for", "203.0.113.9")
+            .body("[[0,0,[9,87,65],0,[131071,131070],true]]")
+    };
+    let forged = "eyJhbGciOiJIUzI1NiJ9.of-a-token.c2ln";
+    let refused = answer(post("studio").header("authorization", format!("Bearer {forged}"))).await;
+    assert_eq!(refused.problem().1, "invalid_token");
+    let id = refused.header("x-request-id").unwrap();
+    let foreign = answer(post("studio").header("origin", "https://evil.example")).await;
+    assert_eq!(foreign.problem().1, "origin_refused");
+    for _ in 0..200 {
+        assert_eq!(answer(post("flood")).await.problem().1, "invalid_token");
+    }
+    let (mut socket, response) = Socket::handshake(address, "cellar", None).await.unwrap();
+    let socket_id = response.headers()["x-request-id"].to_str().unwrap();
+    let good = crate::access::token("cellar", "drawer");
+    let said = Hello { token: Some(good.clone()), ticket: Some("of-nobody".to_owned()), ..Hello::default() };
+    socket.hello(&said).await.unwrap_err();
+    let lines = || {
+        let log = log(folder.path());
+        let lines =
+            log.lines().map(|line| serde_json::from_str::<Value>(line).expect("one JSON object a line"));
+        lines.filter(|line| line["message"] == "refused").collect::<Vec<_>>()
+    };
+    eventually("all are told", async || lines().iter().any(|line| line["code"] == "invalid_ticket")).await;
+    let lines = lines();
+    let of = |code: &str| lines.iter().filter(|line| line["code"] == code).collect::<Vec<_>>();
+    let tokens = of("invalid_token");
+    assert!((5..=10).contains(&tokens.len()), "{} lines of 201", tokens.len());
+    let first = tokens[0];
+    assert_eq!([&first["level"], &first["address"], &first["room"]], ["INFO", "203.0.113.9", "studio"]);
+    assert_eq!(first["span"]["id"], id);
+    assert_eq!(
+        [&of("origin_refused")[0]["address"], &of("origin_refused")[0]["room"]],
+        ["203.0.113.9", "studio"]
+    );
+    let ticket = of("invalid_ticket")[0];
+    assert_eq!([&ticket["address"], &ticket["room"], &ticket["request"]], ["127.0.0.1", "cellar", socket_id]);
+    let log = log(folder.path());
+    for never in [forged, "of-a-token", &good, "of-nobody", "131071", "in-the-query"] {
+        assert!(!log.contains(never), "{never} is in the log:\n{log}");
+    }
+}

@@ -2,12 +2,17 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use http::Method;
+use inkrelay_server::config::Config;
 use inkrelay_server::operators::reference;
+use inkrelay_server::store::{EmbeddedStore, RedisConfig, RedisStore, Store, SyncPolicy};
 
-use super::{exposition, relay, values};
+use super::{ANY, all_that_is_told, relay, values};
 use crate::support::eventually;
+use crate::support::redis::RedisServer;
+use crate::support::relay::Relay;
 use crate::support::requests::answer;
 use crate::support::socket::{Socket, mark};
 
@@ -49,9 +54,16 @@ async fn what_happens_is_counted() {
     }
     assert!(values["inkrelay_connections"] >= 2.0);
     assert!(values["inkrelay_received_bytes_total"] > 0.0 && values["inkrelay_sent_bytes_total"] > 0.0);
-    assert!(
-        values["inkrelay_delivery_seconds_count"] >= 2.0 && values["inkrelay_delivery_seconds_sum"] < 20.0
+    let delivery = |what: &str, transport: &str| {
+        values[&format!("inkrelay_delivery_seconds_{what}{{transport=\"{transport}\"}}")]
+    };
+    assert!(delivery("count", "websocket") >= 2.0 && delivery("sum", "websocket") < 20.0);
+    assert_eq!(delivery("count", "long_poll"), 0.0, "one that did not wait");
+    assert_eq!(
+        [values["inkrelay_tail_budget_bytes"], values["inkrelay_rooms_limit"]],
+        [134_217_728.0, 10_000.0]
     );
+    assert!(values["inkrelay_memory_limit_bytes"] > values["process_resident_memory_bytes"]);
     assert!(values["process_resident_memory_bytes"] > 1e6 && values["process_open_fds"] > 3.0);
     assert_eq!(values[&format!("inkrelay_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))], 1.0);
     drop((drawer, reader));
@@ -61,6 +73,61 @@ async fn what_happens_is_counted() {
     .await;
     eventually("the store was asked", async || super::values(operators).await["inkrelay_store_up"] == 1.0)
         .await;
+}
+
+/// Whatever a reader waits by, it is known how long.
+#[tokio::test(flavor = "multi_thread")]
+async fn delivery_is_measured_over_every_transport() {
+    let (relay, operators) = relay().await;
+    let sessions = async |transport: &str| {
+        values(operators).await[&format!("inkrelay_sessions{{transport=\"{transport}\"}}")]
+    };
+    let poll = relay.request(Method::GET, "/v1/rooms/a/draws?wait=50").send();
+    let poll = tokio::spawn(poll);
+    let _events = relay.request(Method::GET, "/v1/rooms/a/events").send().await.unwrap();
+    eventually("both wait", async || sessions("long_poll").await + sessions("events").await == 2.0).await;
+    assert_eq!(relay.post_marks("a", 1..=1).await.status, 200);
+    assert_eq!(poll.await.unwrap().unwrap().status(), 200);
+    for transport in ["long_poll", "events"] {
+        eventually(transport, async || {
+            let values = values(operators).await;
+            let of = |what: &str| {
+                values[&format!("inkrelay_delivery_seconds_{what}{{transport=\"{transport}\"}}")]
+            };
+            of("count") == 1.0 && of("sum") > 0.0 && of("sum") < 20.0
+        })
+        .await;
+    }
+    let state = super::get(operators, "/api/state").await.json();
+    let counted = state["delivery"].as_array().unwrap().iter().map(|bucket| bucket[1].as_u64().unwrap());
+    assert_eq!(counted.sum::<u64>(), 2, "operators are told all of them");
+}
+
+/// How full the place is where draws are kept, as far as it says.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_space_of_the_store_is_told() {
+    let any = |config: &mut Config| config.operators_listen = ANY;
+    let folder = tempfile::tempdir().unwrap();
+    let embedded = EmbeddedStore::open(folder.path(), SyncPolicy::Interval).unwrap();
+    let bounded = RedisServer::with_options(&["--save", "", "--maxmemory", "64mb"]);
+    let unbounded = RedisServer::start();
+    let redis = async |server: &RedisServer| {
+        RedisStore::connect(&server.url(), RedisConfig::default()).await.unwrap()
+    };
+    let stores: [(Arc<dyn Store>, Option<f64>); 3] = [
+        (Arc::new(embedded), None),
+        (Arc::new(redis(&bounded).await), Some(f64::from(64 << 20))),
+        (Arc::new(redis(&unbounded).await), Some(0.0)),
+    ];
+    for (store, limit) in stores {
+        let relay = Relay::start_on(store, any).await;
+        let operators = relay.operators.unwrap();
+        let told = async |name: &str| values(operators).await.get(name).copied().unwrap_or_default();
+        eventually("the used space is told", async || told("inkrelay_store_used_bytes").await > 0.0).await;
+        let told = told("inkrelay_store_limit_bytes").await;
+        assert!(limit.map_or(told > 1e6, |limit| told == limit), "{told} and {limit:?}");
+        relay.stopped().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,10 +176,8 @@ async fn health_is_told_on_this_port_too() {
 /// `docs/METRICS.md` lists each family with its help, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_reference_lists_what_is_told() {
-    let (_relay, operators) = relay().await;
-    // What the sampler tells of workers comes with its second look at the latest.
-    eventually("workers are looked at", async || exposition(operators).await.contains("worker=\"0\"")).await;
-    let table = reference(&exposition(operators).await);
+    let told = all_that_is_told().await;
+    let table = reference(&told);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/METRICS.md");
     let docs = fs::read_to_string(&path).unwrap();
     if std::env::var_os("INKRELAY_WRITE_REFERENCE").is_some() {

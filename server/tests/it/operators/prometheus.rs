@@ -7,15 +7,13 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::{exposition, relay};
+use super::{all_that_is_told, relay};
 use crate::support::eventually;
 use crate::support::requests::try_answer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_lint_has_nothing_to_say() {
-    let (relay, operators) = relay().await;
-    assert_eq!(relay.post_marks("a", 1..=3).await.status, 200);
-    let text = exposition(operators).await;
+    let text = all_that_is_told().await;
     let lint = move || {
         let mut promtool = Command::new("promtool")
             .args(["check", "metrics"])

@@ -37,7 +37,8 @@ impl Relay {
         Self::start_with(Arc::new(MemoryStore::new()), listener, set)
     }
 
-    fn start_with(
+    /// Over that store, and a listener made of a socket.
+    pub fn start_with(
         store: Arc<dyn Store>,
         listener: impl FnOnce(TcpListener) -> Listener,
         set: impl FnOnce(&mut Config),

@@ -15,7 +15,7 @@ export const WINDOW = { width: 1024, height: 768 } as const;
  * A name for loopback that is none of a browser's own: over plain http its pages have no secure context, like those of
  * a relay in the local network. See {@link Browser.knowsInsecure}.
  */
-export const INSECURE_HOST = "board.test";
+export const INSECURE_HOST = "board.local";
 
 /** Points that are handed to a browser at once. Some take a whole stroke, others refuse messages beyond a size. */
 export const BATCH_POINTS = 200;

@@ -72,6 +72,13 @@ export class Child {
     return inTime(`${this.#name} to print ${pattern}`, found, within);
   }
 
+  /** Has a listener told of every line from now on. */
+  hear(heard: (line: string) => void): void {
+    this.#listeners.add((line) => {
+      if (line !== null) heard(line);
+    });
+  }
+
   signal(signal: NodeJS.Signals): void {
     if (this.#running) this.#child.kill(signal);
   }

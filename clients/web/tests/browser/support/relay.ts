@@ -65,6 +65,11 @@ export class Relay {
     return url;
   }
 
+  /** Has a listener told of every line that it prints from now on, until it is started again. */
+  hear(heard: (line: string) => void): void {
+    this.#child.hear(heard);
+  }
+
   /** `kill -9`: no time to finish anything. */
   async kill(): Promise<void> {
     await this.#child.kill();

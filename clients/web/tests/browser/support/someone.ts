@@ -12,7 +12,7 @@ export async function someone(
   const person = await browser.person(options);
   onTestFinished(() => person.close());
   const page = await person.page();
-  const faults = watchFaults(page);
+  const faults = await watchFaults(page);
   onTestFinished(() => expect(faults, "what the page complained of").toEqual([]));
   return page;
 }
