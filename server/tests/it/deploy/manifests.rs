@@ -56,7 +56,10 @@ fn every_setting_that_is_named_is_one() {
     files.extend(
         ["../docs/RUNBOOK.md", "nginx/inkrelay.conf", "nginx/inkrelay-locations.conf"].map(str::to_owned),
     );
-    files.extend(["caddy/Caddyfile", "small-machine.toml"].map(str::to_owned));
+    files.extend(
+        ["caddy/Caddyfile", "small-machine.toml", "systemd/inkrelay.service", "systemd/inkrelay.toml"]
+            .map(str::to_owned),
+    );
     let flags: BTreeSet<&str> = help.split_whitespace().filter_map(|word| word.strip_prefix("--")).collect();
     for file in &files {
         for rest in text(file).split("`--").skip(1) {
