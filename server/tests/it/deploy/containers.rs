@@ -112,6 +112,19 @@ fn the_containerfile_copies_what_is_there_and_ends_without_root() {
     assert!(end.contains(r#"ENTRYPOINT ["/inkrelay"]"#));
     assert!(end.contains(r#"CMD ["serve"]"#) && end.contains("EXPOSE 8080"));
     let web = std::fs::read_to_string(path("../clients/web/package.json")).unwrap();
+    // npm wants to see every part that the lock names, and the program carries every page that build.rs looks for.
+    let package: Value = serde_json::from_str(&web).unwrap();
+    for part in list(&package["workspaces"]).iter().map(str) {
+        assert!(lines.contains(&format!("COPY clients/web/{part}/package.json {part}/").as_str()), "{part}");
+    }
+    let build = std::fs::read_to_string(path("../server/build.rs")).unwrap();
+    let pages: Vec<&str> =
+        build.split("web.join(\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert!(pages.len() >= 2, "{pages:?}");
+    for page in pages {
+        let copied = format!("COPY --from=board /inkrelay/clients/web/{page} clients/web/{page}");
+        assert!(lines.contains(&copied.as_str()), "{copied}");
+    }
     let (node, needed) = (version(&text, "node:"), version(&web, "\"node\": \">="));
     assert!(node >= needed, "the board is built with Node.js {needed:?} or newer");
     let workspace = std::fs::read_to_string(path("../Cargo.toml")).unwrap();
