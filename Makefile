@@ -56,8 +56,9 @@ lint: ## Format and clippy, warnings as errors
 docs: ## The documentation of the code, warnings as errors
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked
 
-proxies: ## Install nginx, promtool and openssl by apt where they are missing; tests start their own
+proxies: ## Install nginx, Caddy, promtool and openssl by apt where they are missing; tests start their own
 	@deploy/install-missing nginx nginx-light
+	@deploy/install-missing caddy caddy
 	@deploy/install-missing promtool prometheus
 	@deploy/install-missing openssl openssl
 

@@ -402,17 +402,8 @@ impl<'r> Session<'r> {
         let profile = grant.profile(hello.profile.clone().unwrap_or_default());
         let attachment = reading.attach(who.client, profile).ok_or_else(Refused::crowded)?;
         let counted = reading.metrics().session(Transport::WebSocket);
-        let session = Self {
-            relay,
-            reading,
-            grant,
-            who,
-            peer,
-            stay,
-            attachment,
-            _counted: counted,
-            _socket: socket,
-        };
+        let session =
+            Self { relay, reading, grant, who, peer, stay, attachment, _counted: counted, _socket: socket };
         let limits = relay.limits(&session.reading, &session.who).await?;
         let feed =
             Feed::open(&session.reading, After::position(hello.position)).await.map_err(Refused::from)?;

@@ -3,19 +3,25 @@
 //!
 //! - `prometheus`: rules and their own tests under promtool, and that each alert has its place in the runbook
 //! - `grafana`: the dashboard
-//! - `manifests`: Containerfile, compose, Kubernetes and systemd
-//! - `proxy`: nginx in front of real relays, and Caddy's file where there is a Caddy
+//! - `manifests`: Kubernetes, and the settings that any of the files names
+//! - `containers`: Containerfile and compose
+//! - `systemd`: the unit
+//! - `proxy`: nginx and Caddy in front of real relays
 //! - `rolling_restart`: two servers behind nginx are restarted in turn while people draw
 
+mod containers;
 mod grafana;
 mod manifests;
 mod prometheus;
 mod proxy;
 mod rolling_restart;
+mod systemd;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use inkrelay_protocol::ErrorCode;
+use serde_json::Value;
 
 /// A file or folder below `deploy/`.
 fn path(name: &str) -> PathBuf {
@@ -26,6 +32,47 @@ fn path(name: &str) -> PathBuf {
 fn text(name: &str) -> String {
     let path = path(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All documents of a YAML file, with merge keys carried out.
+fn documents(name: &str) -> Vec<Value> {
+    use serde::Deserialize as _;
+    let text = text(name);
+    let documents = serde_yaml_ng::Deserializer::from_str(&text).map(|document| {
+        let mut value =
+            serde_yaml_ng::Value::deserialize(document).unwrap_or_else(|error| panic!("{name}: {error}"));
+        value.apply_merge().unwrap_or_else(|error| panic!("{name}: {error}"));
+        serde_json::to_value(value).unwrap()
+    });
+    documents.collect()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+}
+
+fn str(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+fn seconds(text: &str) -> Duration {
+    humantime::parse_duration(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// `0.0.0.0:8080` has the port 8080.
+fn port(address: &str) -> u64 {
+    address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("an address with a port")
+}
+
+/// Bytes, as Redis, compose and Kubernetes write them.
+fn bytes(text: &str) -> u64 {
+    let number: String = text.chars().take_while(char::is_ascii_digit).collect();
+    let unit = match &text[number.len()..] {
+        "mb" | "m" | "Mi" => 1 << 20,
+        "gb" | "g" | "Gi" => 1 << 30,
+        other => panic!("{text}: which unit is {other}?"),
+    };
+    number.parse::<u64>().unwrap_or_else(|error| panic!("{text}: {error}")) * unit
 }
 
 /// Whatever rules and dashboard ask for, a relay tells; and what they take for labels are its labels.

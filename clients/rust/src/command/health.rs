@@ -1,5 +1,5 @@
-//! `inkrelay health`: whether a server is ready, for those who look after it and have no other program at hand, as in a
-//! container that holds nothing but this one.
+//! `inkrelay health`: whether a server is ready, or at least alive, for those who look after it and have no other program at
+//! hand, as in a container that holds nothing but this one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,10 +26,14 @@ pub struct HealthArgs {
     /// PEM file with the authorities that may vouch for the server, instead of those that this machine trusts
     #[arg(long, env = "INKRELAY_CA", value_name = "FILE")]
     ca: Option<PathBuf>,
+    /// Ask whether it runs, and not whether it is ready: one whose store is away, or that is about to go, is alive
+    #[arg(long)]
+    alive: bool,
 }
 
 pub(super) async fn run(args: HealthArgs) -> Result<(), CommandError> {
-    let url = Url::parse(&args.server).and_then(|server| server.join("readyz"));
+    let (path, is) = if args.alive { ("healthz", "alive") } else { ("readyz", "ready") };
+    let url = Url::parse(&args.server).and_then(|server| server.join(path));
     let url = url.map_err(|error| CommandError(format!("{}: {error}", args.server)))?;
     let tls = match url.scheme() {
         "https" => tls::config(args.ca.as_deref()).map_err(CommandError)?,
@@ -47,12 +51,12 @@ pub(super) async fn run(args: HealthArgs) -> Result<(), CommandError> {
     let answered = tokio::time::timeout(TIMEOUT, ask).await;
     match answered.map_err(|_| CommandError(format!("{} does not answer", args.server)))? {
         Ok((status, _)) if status.is_success() => {
-            println!("ready");
+            println!("{is}");
             Ok(())
         }
         Ok((status, body)) => {
             let problem = Problem::parse(status.as_u16(), None, &body);
-            Err(CommandError(format!("{} is not ready: {}", args.server, problem.message)))
+            Err(CommandError(format!("{} is not {is}: {}", args.server, problem.message)))
         }
         Err(error) => Err(CommandError(format!("cannot reach {}: {error}", args.server))),
     }

@@ -1,6 +1,7 @@
 //! What the tests share: a relay in this process, a WebSocket client that shows every frame, a Redis and a proxy
 //! of a test's own, an authority with its certificates, and the ledger that says whether anything was lost.
 
+pub mod caddy;
 pub mod certificates;
 pub mod http;
 pub mod ledger;

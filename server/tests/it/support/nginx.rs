@@ -16,8 +16,8 @@ const PORTS_TRIED: usize = 10;
 /// Lines of what it logged that a test which fails shows.
 const LINES_SHOWN: usize = 40;
 
-/// The relays that stand in the configuration.
-const RELAYS: [&str; 2] = ["127.0.0.1:8081", "127.0.0.1:8082"];
+/// The relays that stand in the configuration, also of Caddy.
+pub const RELAYS: [&str; 2] = ["127.0.0.1:8081", "127.0.0.1:8082"];
 
 /// A running nginx. Ended when dropped.
 pub struct Nginx {
@@ -94,7 +94,7 @@ fn deployed(name: &str) -> String {
 }
 
 /// What is to be replaced has to be there: otherwise something else would be tested than what is deployed.
-fn replace(text: &str, old: &str, new: &str) -> String {
+pub fn replace(text: &str, old: &str, new: &str) -> String {
     assert!(text.contains(old), "the configuration no longer says {old:?}");
     text.replace(old, new)
 }
@@ -157,7 +157,7 @@ impl Nginx {
 
     /// What it has logged of requests: a line each.
     pub fn access_log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log/inkrelay.log")).unwrap_or_default()
+        fs::read_to_string(self.folder.path().join("log/access.log")).unwrap_or_default()
     }
 }
 
@@ -188,7 +188,8 @@ fn end(child: &mut Child) {
     drop(child.wait());
 }
 
-fn free_address() -> SocketAddr {
+/// A port of loopback that is free now.
+pub fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
     listener.local_addr().expect("a bound listener has an address")
 }
