@@ -52,7 +52,7 @@ fn containers_of_compose_run_without_rights_and_for_this_machine_alone() {
     }
 }
 
-/// What stands in the compose file again says the same as the files do.
+/// The files for compose say the same as those that they repeat.
 #[test]
 fn what_compose_repeats_is_the_same() {
     let compose = compose();
@@ -64,7 +64,7 @@ fn what_compose_repeats_is_the_same() {
     let ours = ours.replace("127.0.0.1:8081", "relay-1:8080").replace("127.0.0.1:8082", "relay-2:8080");
     // What it has besides: that names are looked up again, for relays that are made anew elsewhere. `resolver_timeout` is
     // also the time until a name that was not known is asked for again.
-    let theirs = str(&compose["configs"]["upstream"]["content"]);
+    let theirs = text("nginx/inkrelay-upstream.compose.conf");
     let (looks_up, theirs): (Vec<&str>, Vec<&str>) =
         theirs.lines().partition(|line| line.starts_with("resolver"));
     assert_eq!(looks_up, ["resolver 127.0.0.11 valid=2s ipv6=off;", "resolver_timeout 2s;"]);
@@ -74,7 +74,7 @@ fn what_compose_repeats_is_the_same() {
     assert_eq!(words(&theirs.replace(" resolve;", ";")), words(&ours));
     let nginx = str(&compose["services"]["proxy"]["image"]);
     assert!(version(nginx, "nginx:") >= vec![1, 27, 3], "{nginx} resolves no name of an upstream again");
-    let theirs: Value = serde_yaml_ng::from_str(str(&compose["configs"]["prometheus"]["content"])).unwrap();
+    let theirs = documents("prometheus/compose.yml").remove(0);
     let mut ours = documents("prometheus/prometheus.yml").remove(0);
     let targets = &theirs["scrape_configs"][0]["static_configs"][0]["targets"];
     let operators = port(&compose_environment()["INKRELAY_OPERATORS_LISTEN"]);

@@ -24,8 +24,10 @@ fn values<'t>(text: &'t str, key: &str) -> Vec<&'t str> {
 
 #[test]
 fn the_configuration_and_the_rules_are_sound() {
-    let said = promtool(&["check", "config", "prometheus.yml"]);
-    assert!(said.contains("rules found"), "it looks into the rules too: {said}");
+    for configuration in ["prometheus.yml", "compose.yml"] {
+        let said = promtool(&["check", "config", configuration]);
+        assert!(said.contains("rules found"), "it looks into the rules too: {said}");
+    }
     promtool(&["check", "rules", "--lint", "all", "--lint-fatal", "alerts.yml"]);
 }
 
