@@ -161,7 +161,7 @@ pub async fn upgrade(
         response.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
     tokio::spawn(async move {
-        let (incoming, outlet) = match upgraded.await {
+        let (mut incoming, outlet) = match upgraded.await {
             Ok(upgraded) => {
                 match open(upgraded, encoding, config(relay.config().limits.message_bytes(), PONGS)).await {
                     Some(open) => open,
@@ -176,7 +176,7 @@ pub async fn upgrade(
         };
         let Some(counted) = count.take() else { return };
         tokio::select! {
-            () = serve(relay, door, incoming, outlet, peer) => {}
+            () = serve(relay, door, &mut incoming, outlet, peer) => {}
             () = counted.cut() => {}
         }
     });
@@ -235,14 +235,14 @@ fn token_protocol(headers: &HeaderMap) -> Option<String> {
     names.find_map(|name| name.trim().strip_prefix(TOKEN)).map(str::to_owned)
 }
 
-async fn serve(relay: Arc<Relay>, door: Door, mut incoming: Incoming, outlet: Arc<Outlet>, peer: Arc<Peer>) {
+async fn serve(relay: Arc<Relay>, door: Door, incoming: &mut Incoming, outlet: Arc<Outlet>, peer: Arc<Peer>) {
     let (room, request) = (peer.room.as_str(), peer.id.as_ref().map(tracing::field::display));
     let out = Outgoing::new(outlet, relay.config().times.stall_time);
     let metrics = relay.hub.metrics();
     // Boxed: what opening needs for a moment would be held by every idle connection.
-    let end = match Box::pin(Session::open(&relay, door, &mut incoming, &out, &peer)).await {
+    let end = match Box::pin(Session::open(&relay, door, incoming, &out, &peer)).await {
         Ok((session, feed)) => {
-            let end = session.run(&out, &mut incoming, feed).await;
+            let end = session.run(&out, incoming, feed).await;
             if let End::Close(CloseCode::TooSlow, reason) = &end {
                 metrics.slow_readers_closed.inc();
                 tracing::info!(
@@ -273,13 +273,13 @@ async fn serve(relay: Arc<Relay>, door: Door, mut incoming: Incoming, outlet: Ar
             let is_closed = matches!(end, End::Left);
             if is_closed { &metrics.left } else { &metrics.vanished }.inc();
             tracing::debug!(room, request, is_closed, "a client left its WebSocket");
-            return drop(timeout(CLOSE_TIME, out.finish(&mut incoming)).await);
+            return drop(timeout(CLOSE_TIME, out.finish(incoming)).await);
         }
     };
     metrics.close(code);
     tracing::debug!(room, request, code = code.number(), reason, "closing a WebSocket");
     // The client may be gone or stuck; after the close time the connection is dropped either way.
-    drop(timeout(CLOSE_TIME, out.close(code, &reason, &mut incoming)).await);
+    drop(timeout(CLOSE_TIME, out.close(code, &reason, incoming)).await);
 }
 
 /// Waits for the first frame, which is a hello.
@@ -378,11 +378,12 @@ impl<'r> Session<'r> {
         incoming: &mut Incoming,
         out: &Outgoing,
         peer: &'r Arc<Peer>,
-    ) -> Result<(Self, Feed), End> {
+    ) -> Result<(Box<Self>, Feed), End> {
         let hello = hello(relay, incoming, out.encoding()).await?;
         let (session, feed, welcome) = in_time(Self::enter(relay, door, &hello, peer)).await?;
         out.add(&welcome);
-        Ok((session, feed))
+        // What a task waits with is held several times over by its future; of this only where it is.
+        Ok((Box::new(session), feed))
     }
 
     async fn enter(
@@ -420,9 +421,10 @@ impl<'r> Session<'r> {
         Ok((session, feed, welcome))
     }
 
-    async fn run(self, out: &Outgoing, incoming: &mut Incoming, feed: Feed) -> End {
-        let write = pin!(self.write(out, feed));
-        let read = pin!(Reading::new(&self, out).run(incoming));
+    async fn run(&self, out: &Outgoing, incoming: &mut Incoming, mut feed: Feed) -> End {
+        let write = pin!(self.write(out, &mut feed));
+        let mut reading = Reading::new(self, out);
+        let read = pin!(reading.run(incoming));
         tokio::select! {
             end = read => end,
             end = write => end,

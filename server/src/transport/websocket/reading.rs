@@ -45,7 +45,7 @@ impl<'s> Reading<'s> {
     }
 
     /// Reads until there is a reason to end.
-    pub(super) async fn run(mut self, incoming: &mut Incoming) -> End {
+    pub(super) async fn run(&mut self, incoming: &mut Incoming) -> End {
         let Err(end) = self.read_all(incoming).await;
         end
     }

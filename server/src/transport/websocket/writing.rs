@@ -30,9 +30,9 @@ const GATHERED_BYTES: usize = 4 * 1024;
 
 impl Session<'_> {
     /// The writing half: ends when the client is gone or does not take what it is sent.
-    pub(super) async fn write(&self, out: &Outgoing, mut feed: Feed) -> End {
+    pub(super) async fn write(&self, out: &Outgoing, feed: &mut Feed) -> End {
         let mut seat = None;
-        let Err(end) = self.write_all(out, &mut feed, &mut seat).await;
+        let Err(end) = self.write_all(out, feed, &mut seat).await;
         end
     }
 
