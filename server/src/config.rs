@@ -27,7 +27,7 @@ use crate::access::TokenSettings;
 
 pub use settings::{Settings, Source, Wrong};
 pub use values::log_filter;
-use values::{address, bytes, duration, host, network, operators_listen, origin, role};
+use values::{address, bytes, duration, host, network, number, operators_listen, origin, role};
 
 /// Bytes of the secret that signs tickets, at least: whoever guesses it from a ticket of their own could sign others'.
 const SECRET_BYTES: usize = 16;
@@ -162,7 +162,7 @@ pub struct Limits {
     pub max_draw: u64,
 
     /// Draws in one batch.
-    #[arg(long, env = "INKRELAY_MAX_BATCH", default_value_t = 512, value_name = "DRAWS")]
+    #[arg(long, env = "INKRELAY_MAX_BATCH", default_value_t = 512, value_name = "DRAWS", value_parser = number::<usize>)]
     pub max_batch: usize,
 
     /// Size of one message or request body, whole or in fragments.
@@ -170,7 +170,7 @@ pub struct Limits {
     pub max_message: u64,
 
     /// Batches a second of one client over all transports, or of one address without tickets; twice as many at once.
-    #[arg(long, env = "INKRELAY_MAX_RATE", default_value_t = 120, value_name = "BATCHES")]
+    #[arg(long, env = "INKRELAY_MAX_RATE", default_value_t = 120, value_name = "BATCHES", value_parser = number::<u32>)]
     pub max_rate: u32,
 
     /// Size of one room's log.
@@ -178,39 +178,39 @@ pub struct Limits {
     pub max_room: u64,
 
     /// Readers of one room on this server, and participants of one room in all.
-    #[arg(long, env = "INKRELAY_MAX_SESSIONS", default_value_t = 1000, value_name = "N")]
+    #[arg(long, env = "INKRELAY_MAX_SESSIONS", default_value_t = 1000, value_name = "N", value_parser = number::<usize>)]
     pub max_sessions: usize,
 
     /// Rooms that are live on this server at the same time.
-    #[arg(long, env = "INKRELAY_MAX_ROOMS", default_value_t = 10_000, value_name = "N")]
+    #[arg(long, env = "INKRELAY_MAX_ROOMS", default_value_t = 10_000, value_name = "N", value_parser = number::<usize>)]
     pub max_rooms: usize,
 
     /// Connections of one address. Behind a proxy they all have the proxy's.
-    #[arg(long, env = "INKRELAY_MAX_CONNECTIONS", default_value_t = 1000, value_name = "N")]
+    #[arg(long, env = "INKRELAY_MAX_CONNECTIONS", default_value_t = 1000, value_name = "N", value_parser = number::<usize>)]
     pub max_connections: usize,
 
     /// Sessions that one address opens in a minute. A network of IPv6 (/64) counts as one address, here and below.
-    #[arg(long, env = "INKRELAY_MAX_ADDRESS_SESSIONS", default_value_t = 1200, value_name = "N")]
+    #[arg(long, env = "INKRELAY_MAX_ADDRESS_SESSIONS", default_value_t = 1200, value_name = "N", value_parser = number::<u32>)]
     pub max_address_sessions: u32,
 
     /// Rooms that one address brings to life in a minute.
-    #[arg(long, env = "INKRELAY_MAX_ADDRESS_ROOMS", default_value_t = 600, value_name = "N")]
+    #[arg(long, env = "INKRELAY_MAX_ADDRESS_ROOMS", default_value_t = 600, value_name = "N", value_parser = number::<u32>)]
     pub max_address_rooms: u32,
 
     /// Calls of one address in a minute without a token that is taken, where tokens are asked for.
-    #[arg(long, env = "INKRELAY_MAX_ADDRESS_STRANGERS", default_value_t = 60, value_name = "N")]
+    #[arg(long, env = "INKRELAY_MAX_ADDRESS_STRANGERS", default_value_t = 60, value_name = "N", value_parser = number::<u32>)]
     pub max_address_strangers: u32,
 
     /// Batches a second of whoever tokens are made out to (sub), over all sessions and addresses; twice as many at once.
-    #[arg(long, env = "INKRELAY_MAX_SUBJECT_RATE", default_value_t = 240, value_name = "BATCHES")]
+    #[arg(long, env = "INKRELAY_MAX_SUBJECT_RATE", default_value_t = 240, value_name = "BATCHES", value_parser = number::<u32>)]
     pub max_subject_rate: u32,
 
     /// Sessions that one subject of tokens opens in a minute.
-    #[arg(long, env = "INKRELAY_MAX_SUBJECT_SESSIONS", default_value_t = 120, value_name = "N")]
+    #[arg(long, env = "INKRELAY_MAX_SUBJECT_SESSIONS", default_value_t = 120, value_name = "N", value_parser = number::<u32>)]
     pub max_subject_sessions: u32,
 
     /// WebSockets, event streams and polls of one subject of tokens that are open at once on this server.
-    #[arg(long, env = "INKRELAY_MAX_SUBJECT_SOCKETS", default_value_t = 32, value_name = "N")]
+    #[arg(long, env = "INKRELAY_MAX_SUBJECT_SOCKETS", default_value_t = 32, value_name = "N", value_parser = number::<usize>)]
     pub max_subject_sockets: usize,
 
     /// Memory for one room's recent records.

@@ -96,8 +96,11 @@ impl From<NotTaken> for Refused {
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         // What exactly is wrong with the store is for the log, not for the public.
-        tracing::warn!(%error, "the store did not answer");
-        Self::new(ErrorCode::StoreUnavailable, "the store gives no answer")
+        tracing::warn!(%error, "the store did not do what it was asked");
+        match error {
+            StoreError::Unavailable(_) => Self::new(ErrorCode::StoreUnavailable, "the store gives no answer"),
+            StoreError::Full(_) => Self::new(ErrorCode::StoreFull, "the store has no space left"),
+        }
     }
 }
 

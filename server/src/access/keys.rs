@@ -150,7 +150,7 @@ pub(crate) fn read_file(file: &Path) -> Result<Vec<u8>, KeyError> {
 }
 
 /// Reads what stands in a file: a JWK or a JWK Set (RFC 7517), public keys in PEM, or else a secret, which is the
-/// whole text without the line break at its end.
+/// whole text without the line break at its end: bytes, or one line.
 fn read(text: &[u8]) -> Result<Vec<Key>, String> {
     let start = text.trim_ascii_start();
     if start.starts_with(b"{") {
@@ -159,9 +159,14 @@ fn read(text: &[u8]) -> Result<Vec<Key>, String> {
         let text = std::str::from_utf8(start).map_err(|_| "is no text")?;
         read_pem(text)
     } else {
-        Ok(vec![Key::secret(
-            text.strip_suffix(b"\n").map_or(text, |text| text.strip_suffix(b"\r").unwrap_or(text)),
-        )?])
+        let secret = text.strip_suffix(b"\n").map_or(text, |text| text.strip_suffix(b"\r").unwrap_or(text));
+        // What others can read as well makes a poor secret, and a wrong file would be one.
+        if std::str::from_utf8(secret).is_ok_and(|text| text.contains('\n')) {
+            return Err("is neither a JWK Set, nor public keys in PEM, nor a secret, which is one line: \
+                        `inkrelay token new-key` makes keys"
+                .to_owned());
+        }
+        Ok(vec![Key::secret(secret)?])
     }
 }
 

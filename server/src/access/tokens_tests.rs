@@ -483,6 +483,7 @@ fn files_that_hold_no_such_key_are_refused() {
     for (text, says) in [
         ("", "at least 32 bytes"),
         ("too short\n", "at least 32 bytes"),
+        ("root:x:0:0:root:/root:/bin/bash\nbin:x:1:1:bin:/bin:/bin/sh\n", "one line"),
         ("{}", "neither a JWK nor"),
         (r#"{"keys":[]}"#, "no key"),
         (r#"{"kty":"oct","k":"c2hvcnQ"}"#, "at least 32 bytes"),

@@ -1,6 +1,8 @@
 //! How values are written: sizes, times, origins, networks.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
 use std::time::Duration;
 
 use inkrelay_protocol::Role;
@@ -85,6 +87,11 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         return Err("that is more than any machine has, 8 PiB; 0 lifts a limit".to_owned());
     }
     Ok(size.as_u64())
+}
+
+/// How many.
+pub fn number<N: FromStr<Err: fmt::Display>>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|error| format!("{error}; write a whole number, like 120"))
 }
 
 /// A network, or one address.

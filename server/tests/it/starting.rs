@@ -126,7 +126,7 @@ fn a_wrong_variable_is_named_and_an_empty_one_is_not_set() {
         ("INKRELAY_MAX_DRAW", "much", &["--max-draw", "write it like 65536"][..]),
         ("INKRELAY_OPEN", "yes", &["--open", "true, false"]),
         ("INKRELAY_LOG", "warning", &["--log", "off, error, warn"]),
-        ("INKRELAY_MAX_RATE", "fast", &["--max-rate"]),
+        ("INKRELAY_MAX_RATE", "1e3", &["--max-rate", "write a whole number, like 120"]),
     ] {
         for command in [&["config", "check"][..], &["serve", "--memory"]] {
             let why = failed(ended(inkrelay(command).env(variable, value)));
