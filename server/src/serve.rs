@@ -40,11 +40,23 @@ pub fn serve(arguments: Vec<OsString>) -> Result<(), String> {
     runtime.block_on(async {
         let (listener, address) = listen(config.listen)?;
         let operators = listen_for_operators(&settings)?;
-        let store = open_store(&config).await?;
-        let told = store.describe();
-        let ready = Ready::new(config.clone(), store, files.tokens.clone()).await;
-        let ready = ready.map_err(|error| format!("the store does not tell its secret: {error}"))?;
-        let stops = stop_signals().map_err(|error| format!("cannot catch signals: {error}"))?;
+        let mut stops = stop_signals().map_err(|error| format!("cannot catch signals: {error}"))?;
+        let opened = async {
+            let store = open_store(&config).await?;
+            let told = store.describe();
+            let ready = Ready::new(config.clone(), store, files.tokens.clone()).await;
+            let ready = ready.map_err(|error| format!("the store does not tell its secret: {error}"))?;
+            Ok::<_, String>((ready, told))
+        };
+        // A store may take its time to answer, and the first process of a container is ended by no signal that it does
+        // not catch.
+        let (ready, told) = tokio::select! {
+            opened = opened => opened?,
+            _ = stops.recv() => {
+                tracing::info!("stopped before it served anybody");
+                return Ok(());
+            }
+        };
         let hangup =
             signal(SignalKind::hangup()).map_err(|error| format!("cannot catch signals: {error}"))?;
         greet(&config, address, operators.as_ref(), &told);

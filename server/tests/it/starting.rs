@@ -233,6 +233,27 @@ async fn a_log_of_json_has_the_greeting_in_it() {
     assert_eq!(read(folder.path(), "said"), "");
 }
 
+/// A store that does not answer keeps nobody from ending the server, in good order.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_the_store_can_be_stopped() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", silent.local_addr().unwrap());
+    let mut serve = inkrelay(&["serve", "--redis", &url, "--operators-listen", "off"]);
+    serve.env("INKRELAY_LISTEN", "127.0.0.1:0").stderr(Stdio::null());
+    let mut started = Started(serve.spawn().unwrap());
+    // By then it asks.
+    let asked = tokio::task::spawn_blocking(move || silent.accept()).await.unwrap();
+    assert!(Command::new("kill").arg(started.0.id().to_string()).status().unwrap().success());
+    let mut status = None;
+    eventually("it ends", async || {
+        status = started.0.try_wait().unwrap();
+        status.is_some()
+    })
+    .await;
+    assert!(status.unwrap().success(), "{status:?}");
+    drop(asked);
+}
+
 /// Two relays on one machine are common, and nobody has asked for the usual port.
 #[tokio::test]
 async fn the_usual_operators_port_may_be_taken() {
