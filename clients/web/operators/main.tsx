@@ -66,8 +66,8 @@ function Page() {
   return (
     <>
       <Head state={state} trouble={looked.trouble} />
-      {state !== null && <Tiles state={state} />}
-      <main>
+      {state !== null && <Tiles state={state} isStale={looked.trouble !== null} />}
+      <main class={looked.trouble === null ? "" : "stale"}>
         <div class="charts">
           {chartsOf(history).map((chart) => (
             <Chart key={chart.title} chart={chart} history={history} moment={moment} />
@@ -110,7 +110,7 @@ function Head({ state, trouble }: { readonly state: State | null; readonly troub
 }
 
 /** The newest numbers, as a line of `vmstat` has them. */
-function Tiles({ state }: { readonly state: State }) {
+function Tiles({ state, isStale }: { readonly state: State; readonly isStale: boolean }) {
   const told = (track: string, format: (value: number) => string) => {
     const value = history.latest(track);
     return value === null ? "–" : format(value);
@@ -146,7 +146,7 @@ function Tiles({ state }: { readonly state: State }) {
     ],
   ];
   return (
-    <dl class="tiles">
+    <dl class={isStale ? "tiles stale" : "tiles"}>
       {tiles.map(([name, value, more]) => (
         <div key={name}>
           <dt>{name}</dt>

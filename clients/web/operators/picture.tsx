@@ -3,16 +3,21 @@ import { useEffect, useState } from "preact/hooks";
 import { toPng } from "../app/canvas/export.ts";
 import { Board, decodeSnapshot } from "../src/index.ts";
 import { getSnapshot } from "./api.ts";
+import { type Author, authorsOf } from "./authors.ts";
 
 type Shown =
   | { readonly kind: "waiting" }
   | { readonly kind: "failed"; readonly why: string }
   | { readonly kind: "picture"; readonly url: string; readonly whole: boolean; readonly strokes: number };
 
-/** `version` changes when the board is to be looked at anew. */
-export function Picture(props: { readonly room: string; readonly version: number }) {
+/** `version` changes when the board is to be looked at anew; `onAuthors` is told whose ink shows. */
+export function Picture(props: {
+  readonly room: string;
+  readonly version: number;
+  readonly onAuthors: (authors: readonly Author[]) => void;
+}) {
   const [shown, setShown] = useState<Shown>({ kind: "waiting" });
-  const { room, version } = props;
+  const { room, version, onAuthors } = props;
   // A new version is the reason to look again.
   useEffect(() => {
     let isOver = false;
@@ -23,7 +28,9 @@ export function Picture(props: { readonly room: string; readonly version: number
       const { blob, whole } = await toPng(board, 1);
       if (isOver) return;
       url = URL.createObjectURL(blob);
-      setShown({ kind: "picture", url, whole, strokes: board.strokes().length });
+      const strokes = board.strokes();
+      setShown({ kind: "picture", url, whole, strokes: strokes.length });
+      onAuthors(authorsOf(strokes));
     };
     show().catch((error: unknown) => {
       if (!isOver) setShown({ kind: "failed", why: error instanceof Error ? error.message : String(error) });
@@ -32,7 +39,7 @@ export function Picture(props: { readonly room: string; readonly version: number
       isOver = true;
       if (url !== null) URL.revokeObjectURL(url);
     };
-  }, [room, version]);
+  }, [room, version, onAuthors]);
   if (shown.kind === "waiting") return <div class="picture">Fetching the board …</div>;
   if (shown.kind === "failed") return <div class="picture">The board cannot be shown: {shown.why}</div>;
   return (

@@ -2,11 +2,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "../app/panels/parts.tsx";
 import { type Deed, doIn, getRoom, type OpenRoom, type Person } from "./api.ts";
+import type { Author } from "./authors.ts";
 import { bytes, count, milliseconds } from "./format.ts";
 import { Picture } from "./picture.tsx";
 
 /** Between two looks, in milliseconds. */
 const LOOK_MS = 2_000;
+/** Of those who are not here, the ones with the most ink; after an erasure the next ones follow. */
+const ABSENT = 50;
 
 export function RoomDialog(props: { readonly name: string; readonly onClose: () => void }) {
   const { name, onClose } = props;
@@ -14,6 +17,7 @@ export function RoomDialog(props: { readonly name: string; readonly onClose: () 
   const [trouble, setTrouble] = useState<string | null>(null);
   const [asked, setAsked] = useState<Question | null>(null);
   const [version, setVersion] = useState(0);
+  const [authors, setAuthors] = useState<readonly Author[]>([]);
   const [done, setDone] = useState("");
   const [isDeleted, setDeleted] = useState(false);
   // Looked at anew, and at once, after something was done.
@@ -51,9 +55,10 @@ export function RoomDialog(props: { readonly name: string; readonly onClose: () 
   };
   return (
     <Dialog title={name} class="room" onClose={onClose}>
-      {!isDeleted && <Picture room={name} version={version} />}
+      {!isDeleted && <Picture room={name} version={version} onAuthors={setAuthors} />}
       {room !== null && !isDeleted && <Facts room={room} />}
       {room !== null && !isDeleted && <People people={room.people} onAsk={setAsked} />}
+      {room !== null && !isDeleted && <Absent authors={authors} people={room.people} onAsk={setAsked} />}
       <p class="told" role="status">
         {trouble ?? done}
       </p>
@@ -155,7 +160,7 @@ const kick = (person: Person): Question => ({
   deed: { kind: "kick", client: person.client },
 });
 
-const erase = (person: Person): Question => ({
+const erase = (person: Pick<Person, "client" | "name">): Question => ({
   title: `Erase all that ${called(person)} drew?`,
   means: "All ink of this participant in this room goes away, for everyone.",
   yes: "Erase",
@@ -163,7 +168,8 @@ const erase = (person: Person): Question => ({
   deed: { kind: "erase", client: person.client },
 });
 
-function called(person: Person): string {
+function called(person: Pick<Person, "client" | "name">): string {
+  if (person.client === 0) return "whoever had no ticket";
   return person.name === "" ? `participant ${person.client}` : person.name;
 }
 
@@ -216,6 +222,41 @@ function People(props: { readonly people: readonly Person[]; readonly onAsk: (qu
           </button>
         </li>
       ))}
+    </ul>
+  );
+}
+
+/** Whose ink shows though they have left. Their names went with them. */
+function Absent(props: {
+  readonly authors: readonly Author[];
+  readonly people: readonly Person[];
+  readonly onAsk: (question: Question) => void;
+}) {
+  const absent = props.authors.filter(({ client }) =>
+    props.people.every((person) => person.client !== client),
+  );
+  if (absent.length === 0) return null;
+  return (
+    <ul class="people" aria-label="Who drew and is not here">
+      {absent.slice(0, ABSENT).map(({ client, strokes }) => {
+        const author = { client, name: "" };
+        return (
+          <li key={client}>
+            <span>
+              {called(author)} <span class="quiet">not here · {count(strokes)} strokes</span>
+            </span>
+            <button
+              type="button"
+              class="button"
+              aria-label={`Erase what ${called(author)} drew`}
+              onClick={() => props.onAsk(erase(author))}
+            >
+              Erase
+            </button>
+          </li>
+        );
+      })}
+      {absent.length > ABSENT && <li class="quiet">and {count(absent.length - ABSENT)} more</li>}
     </ul>
   );
 }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -201,14 +202,18 @@ impl Row {
 }
 
 /// The rooms that are live here, the busiest first.
-async fn rooms(State(operators): State<Operators>, asked: Query<Asked>) -> Json<Value> {
+async fn rooms(
+    State(operators): State<Operators>,
+    asked: Result<Query<Asked>, QueryRejection>,
+) -> Result<Json<Value>, Problem> {
+    let Query(asked) = asked.map_err(|why| Problem::new(ErrorCode::Malformed, why.body_text()))?;
     let sample = operators.sampler.latest_of_rooms();
     let limit = asked.limit.unwrap_or(ROOMS_DEFAULT).min(ROOMS_MAX);
     let mut rows: Vec<_> = operators.relay.hub.live().into_iter().map(|room| row(room, &sample)).collect();
     let live = rows.len();
     rows.sort_unstable_by(|a, b| a.compare(b, asked.sort));
     rows.truncate(limit);
-    Json(json!({ "live": live, "rooms": rows.iter().map(Row::json).collect::<Vec<_>>() }))
+    Ok(Json(json!({ "live": live, "rooms": rows.iter().map(Row::json).collect::<Vec<_>>() })))
 }
 
 fn row(room: Arc<Room>, sample: &Sample) -> Row {
@@ -249,8 +254,13 @@ async fn rules(State(operators): State<Operators>, Path(name): Path<String>) -> 
 async fn moderate(
     State(operators): State<Operators>,
     Path(name): Path<String>,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
+    let body = body.map_err(|why| {
+        let is_large = why.status() == StatusCode::PAYLOAD_TOO_LARGE;
+        let code = if is_large { ErrorCode::TooLarge } else { ErrorCode::Malformed };
+        Problem::new(code, why.body_text())
+    })?;
     let action = read_action(&body)?;
     if matches!(action, Action::Kick(_) | Action::Erase(_) | Action::Clear) {
         existing(&operators, &name).await?;

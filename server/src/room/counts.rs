@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::Room;
+use bytes::Bytes;
+
+use super::{Room, bytes_of};
 use crate::metrics::{Metrics, Transport};
 
 /// See the module's documentation.
@@ -60,6 +62,11 @@ impl Room {
     pub(super) fn count_sent(&self, readers: usize, records: usize, bytes: usize) {
         self.counts.records_sent.fetch_add((readers * records) as u64, Ordering::Relaxed);
         self.node.metrics.sent(readers, records, bytes);
+    }
+
+    /// One reader is given these.
+    pub fn count_read(&self, records: &[Bytes]) {
+        self.count_sent(1, records.len(), bytes_of(records));
     }
 
     /// A row of WebSockets, or a reader of another transport that waited, is given records that came so long ago.

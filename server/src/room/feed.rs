@@ -94,6 +94,7 @@ impl Feed {
                 }
                 Place::Resetting(log) => match room.read_log(log, limit).await {
                     Ok(records) => {
+                        room.count_read(&records);
                         let (until, more) = (log.until(), !log.is_done());
                         if !more {
                             self.0 = Place::At(Cursor::at(until));

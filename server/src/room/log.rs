@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use inkrelay_protocol::{Position, Seq};
 
-use super::{Room, bytes_of};
+use super::Room;
 use crate::store::{ReadLimit, StoreError, identity_of};
 
 /// A reader of the whole log up to one head, part by part.
@@ -67,10 +67,7 @@ impl Room {
                 Err(LogError::Changed)
             }
             None if !reader.is_done() => Err(LogError::Changed),
-            _ => {
-                self.count_sent(1, chunk.records.len(), bytes_of(&chunk.records));
-                Ok(chunk.records)
-            }
+            _ => Ok(chunk.records),
         }
     }
 }

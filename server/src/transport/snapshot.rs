@@ -101,6 +101,10 @@ impl Snapshot {
                         LogError::Store(error) => std::io::Error::other(error),
                     })?;
                 self.step = Step::Records { are_first: false };
+                // An operator who looks is no reader.
+                if self.grant.is_some() {
+                    self.handle.count_read(&records);
+                }
                 Ok(Some(self.records(&records, are_first)))
             }
             Step::Done => Ok(None),

@@ -179,8 +179,10 @@ test("a relay that is gone is said, and one that is back shows again", async () 
   const page = await openPage(url);
   relay.pause();
   await shown(page, "no answer from the relay");
+  await until("old figures look old", async () => (await page.tab.locator(".tiles.stale").count()) === 1);
   relay.resume();
   await shown(page, "all is well");
+  await until("new ones do not", async () => (await page.tab.locator(".stale").count()) === 0);
 });
 
 test("a relay that starts again counts anew, and no rate is less than nothing", async () => {
@@ -300,6 +302,38 @@ describe("what an operator does is asked first", () => {
     await shown(page, "What Ada drew is erased.");
     await until("Bob's alone is left", () => bob.picture.length === 1 && ada.picture.length === 1);
     await shown(page, "1 strokes");
+  });
+
+  test("erase takes away what somebody drew who has left, and what came without a ticket", async () => {
+    const { relay, url } = await relayWithOperators();
+    const [ada, bob] = [await artist(relay, "studio", "Ada"), await artist(relay, "studio", "Bob")];
+    ada.stroke(spiral(0));
+    await ada.saved();
+    const posted = await fetch(`${relay.url}/v1/rooms/studio/draws`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify([[0, 0, [0, 255, 64], 0, [800, 800, 1600, 400], true]]),
+    });
+    expect(posted.status).toBe(200);
+    await until("both are seen", () => bob.picture.length === 2);
+    await ada.client.close();
+    const page = await openPage(url);
+    await openRoom(page, "studio");
+    await shown(page, "not here · 1 strokes");
+    await picture(page, "room-absent");
+    for (const [whose, left] of [
+      ["whoever had no ticket", 1],
+      [/^Erase what participant \d+ drew$/, 0],
+    ] as const) {
+      const name = typeof whose === "string" ? `Erase what ${whose} drew` : whose;
+      await page.tab.getByRole("button", { name }).click();
+      await press(page, "Erase");
+      await until(`${left} strokes are left`, () => bob.picture.length === left);
+    }
+    await until(
+      "nobody is told whose ink shows",
+      async () => (await page.tab.getByRole("list", { name: "Who drew and is not here" }).count()) === 0,
+    );
   });
 
   test("lock keeps people from drawing until unlock", async () => {

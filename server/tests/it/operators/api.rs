@@ -110,6 +110,15 @@ async fn operators_do_what_moderators_do() {
     assert_eq!(relay.post_marks("a", 2..=2).await.problem().1, "room_locked");
     assert_eq!(act("/api/rooms/a/moderation", r#"{"action":"unlock"}"#).await.status, 200);
     assert_eq!(act("/api/rooms/a/moderation", r#"{"action":"dance"}"#).await.problem().0, 400);
+    let large = act("/api/rooms/a/moderation", &"x".repeat(3 << 20)).await;
+    assert_eq!(large.problem(), (413, "too_large".to_owned()));
+    assert_eq!(get(operators, "/api/rooms?limit=many").await.problem(), (400, "malformed".to_owned()));
+    let sent = async || get(operators, "/api/state").await.json()["records_sent"].clone();
+    let before = sent().await;
+    assert_eq!(get(operators, "/api/rooms/a/snapshot").await.status, 200);
+    assert_eq!(sent().await, before, "an operator who looks is no reader");
+    assert_eq!(relay.get("/v1/rooms/a/snapshot").await.status, 200);
+    assert_eq!(sent().await, before.as_u64().unwrap() + 1);
     let form = request(operators, Method::POST, "/api/rooms/a/moderation").body(r#"{"action":"clear"}"#);
     assert_eq!(answer(form).await.problem(), (415, "unsupported_media_type".to_owned()));
 
