@@ -47,3 +47,8 @@ export function duration(seconds: number): string {
   });
   return told.join(" ");
 }
+
+/** How many strokes, in words. */
+export function strokes(number: number): string {
+  return number === 1 ? "1 stroke" : `${count(number)} strokes`;
+}

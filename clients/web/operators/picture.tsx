@@ -4,6 +4,7 @@ import { toPng } from "../app/canvas/export.ts";
 import { Board, decodeSnapshot } from "../src/index.ts";
 import { getSnapshot } from "./api.ts";
 import { type Author, authorsOf } from "./authors.ts";
+import { strokes } from "./format.ts";
 
 type Shown =
   | { readonly kind: "waiting" }
@@ -28,9 +29,9 @@ export function Picture(props: {
       const { blob, whole } = await toPng(board, 1);
       if (isOver) return;
       url = URL.createObjectURL(blob);
-      const strokes = board.strokes();
-      setShown({ kind: "picture", url, whole, strokes: strokes.length });
-      onAuthors(authorsOf(strokes));
+      const ink = board.strokes();
+      setShown({ kind: "picture", url, whole, strokes: ink.length });
+      onAuthors(authorsOf(ink));
     };
     show().catch((error: unknown) => {
       if (!isOver) setShown({ kind: "failed", why: error instanceof Error ? error.message : String(error) });
@@ -46,7 +47,8 @@ export function Picture(props: {
     <figure class="picture">
       <img src={shown.url} alt={`The board of ${room}`} />
       <figcaption class="quiet">
-        {shown.strokes} strokes{shown.whole ? "" : "; the place with most of the ink"}
+        {strokes(shown.strokes)}
+        {shown.whole ? "" : "; the place with most of the ink"}
       </figcaption>
     </figure>
   );

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "../app/panels/parts.tsx";
 import { type Deed, doIn, getRoom, type OpenRoom, type Person } from "./api.ts";
 import type { Author } from "./authors.ts";
-import { bytes, count, milliseconds } from "./format.ts";
+import { bytes, count, milliseconds, strokes as told } from "./format.ts";
 import { Picture } from "./picture.tsx";
 
 /** Between two looks, in milliseconds. */
@@ -243,7 +243,7 @@ function Absent(props: {
         return (
           <li key={client}>
             <span>
-              {called(author)} <span class="quiet">not here · {count(strokes)} strokes</span>
+              {called(author)} <span class="quiet">not here · {told(strokes)}</span>
             </span>
             <button
               type="button"

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use inkrelay_protocol::{ErrorCode, RoomId, Seq};
 use serde::Deserialize;
@@ -42,19 +43,27 @@ pub(super) fn routes() -> Router<Operators> {
 }
 
 /// The room of an address.
-fn named(name: &str) -> Result<RoomId, Problem> {
-    name.parse().map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
-        Problem::new(ErrorCode::Malformed, error.to_string())
-    })
+struct Named(RoomId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::new(ErrorCode::Malformed, "the room's name is no valid text"))?;
+        name.parse().map(Self).map_err(|error: inkrelay_protocol::id::InvalidRoomId| {
+            Problem::new(ErrorCode::Malformed, error.to_string())
+        })
+    }
 }
 
 /// A room that is live here, or that somebody has drawn in or ruled. To look at a name brings no room to life, and
 /// counts as none.
-async fn existing(operators: &Operators, name: &str) -> Result<RoomHandle, Problem> {
-    let id = named(name)?;
-    let room = operators.relay.visit(&id).await?;
+async fn existing(operators: &Operators, id: &RoomId) -> Result<RoomHandle, Problem> {
+    let room = operators.relay.visit(id).await?;
     let is_stored = room.head().seq > Seq::START || *room.rules() != Rules::default();
-    if is_stored || operators.relay.hub.is_live(&id) {
+    if is_stored || operators.relay.hub.is_live(id) {
         return Ok(room);
     }
     let detail =
@@ -222,8 +231,8 @@ fn row(room: Arc<Room>, sample: &Sample) -> Row {
 }
 
 /// One room: how it is, and who is in it; where it is not live here, nobody is told of.
-async fn room(State(operators): State<Operators>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
-    let handle = existing(&operators, &name).await?;
+async fn room(State(operators): State<Operators>, Named(id): Named) -> Result<Json<Value>, Problem> {
+    let handle = existing(&operators, &id).await?;
     let sample = operators.sampler.latest_of_rooms();
     let mut answer = row(Arc::clone(&handle), &sample).json();
     let participants = handle.participants().into_iter();
@@ -238,22 +247,22 @@ async fn room(State(operators): State<Operators>, Path(name): Path<String>) -> R
 /// The room's board, as the public address has it.
 async fn snapshot(
     State(operators): State<Operators>,
-    Path(name): Path<String>,
+    Named(id): Named,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    snapshot_of(existing(&operators, &name).await?, None, &headers).await
+    snapshot_of(existing(&operators, &id).await?, None, &headers).await
 }
 
 /// What is laid down.
-async fn rules(State(operators): State<Operators>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
-    Ok(laid_down(&operators.relay, &*existing(&operators, &name).await?).await?)
+async fn rules(State(operators): State<Operators>, Named(id): Named) -> Result<Json<Value>, Problem> {
+    Ok(laid_down(&operators.relay, &*existing(&operators, &id).await?).await?)
 }
 
 /// What moderators do too, asked and answered as they are. A room may be locked, and somebody banned, before anybody
 /// has drawn in it.
 async fn moderate(
     State(operators): State<Operators>,
-    Path(name): Path<String>,
+    Named(id): Named,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let body = body.map_err(|why| {
@@ -263,15 +272,15 @@ async fn moderate(
     })?;
     let action = read_action(&body)?;
     if matches!(action, Action::Kick(_) | Action::Erase(_) | Action::Clear) {
-        existing(&operators, &name).await?;
+        existing(&operators, &id).await?;
     }
-    let done = operators.relay.moderate(&named(&name)?, action).await?;
+    let done = operators.relay.moderate(&id, action).await?;
     Ok(moderation_answer(&done))
 }
 
 /// Sends everyone away who is in the room on this server. Its ink stays, and they may come back.
-async fn close(State(operators): State<Operators>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
-    let handle = existing(&operators, &name).await?;
+async fn close(State(operators): State<Operators>, Named(id): Named) -> Result<Json<Value>, Problem> {
+    let handle = existing(&operators, &id).await?;
     let readers = handle.readers();
     handle.close_sessions();
     tracing::info!(room = %handle.id(), readers, "an operator closed the room");
@@ -279,12 +288,8 @@ async fn close(State(operators): State<Operators>, Path(name): Path<String>) -> 
 }
 
 /// Deletes the room with all its ink, for ever, on all servers of the store.
-async fn delete(
-    State(operators): State<Operators>,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, Problem> {
-    let room = named(&name)?;
-    let deleted = operators.relay.delete_room(&room).await?;
-    tracing::info!(%room, deleted, "an operator deleted the room");
+async fn delete(State(operators): State<Operators>, Named(id): Named) -> Result<Json<Value>, Problem> {
+    let deleted = operators.relay.delete_room(&id).await?;
+    tracing::info!(room = %id, deleted, "an operator deleted the room");
     Ok(Json(json!({ "deleted": deleted })))
 }

@@ -194,13 +194,13 @@ test("a relay that starts again counts anew, and no rate is less than nothing", 
   await ada.saved();
   const page = await openPage(`http://127.0.0.1:${port}/`);
   await openRoom(page, "studio");
-  await shown(page, "1 strokes");
+  await shown(page, "1 stroke");
   await relay.kill();
   await shown(page, "no answer from the relay");
   await relay.restart();
   await shown(page, "all is well");
   await press(page, "Look again");
-  await shown(page, "1 strokes");
+  await shown(page, "1 stroke");
   await press(page, "Done");
   const told = () =>
     page.evaluate(() => {
@@ -247,7 +247,7 @@ describe("what an operator does is asked first", () => {
     await ada.saved();
     const page = await openPage(url);
     await openRoom(page, "studio");
-    await shown(page, "1 strokes");
+    await shown(page, "1 stroke");
     await shown(page, "Ada");
     const ink = await page.tab.locator(".picture img").evaluate(async (image: HTMLImageElement) => {
       await image.decode();
@@ -301,7 +301,7 @@ describe("what an operator does is asked first", () => {
     await press(page, "Erase");
     await shown(page, "What Ada drew is erased.");
     await until("Bob's alone is left", () => bob.picture.length === 1 && ada.picture.length === 1);
-    await shown(page, "1 strokes");
+    await shown(page, "1 stroke");
   });
 
   test("erase takes away what somebody drew who has left, and what came without a ticket", async () => {
@@ -319,7 +319,7 @@ describe("what an operator does is asked first", () => {
     await ada.client.close();
     const page = await openPage(url);
     await openRoom(page, "studio");
-    await shown(page, "not here · 1 strokes");
+    await shown(page, "not here · 1 stroke");
     await picture(page, "room-absent");
     for (const [whose, left] of [
       ["whoever had no ticket", 1],
@@ -381,7 +381,7 @@ describe("what an operator does is asked first", () => {
     await ada.client.close();
     const page = await openPage(url);
     await openRoom(page, "studio");
-    await shown(page, "1 strokes");
+    await shown(page, "1 stroke");
     await press(page, "Delete room");
     await shown(page, "This cannot be undone.");
     await page.tab.locator(".question").getByRole("button", { name: "Delete room", exact: true }).click();

@@ -113,6 +113,7 @@ async fn operators_do_what_moderators_do() {
     let large = act("/api/rooms/a/moderation", &"x".repeat(3 << 20)).await;
     assert_eq!(large.problem(), (413, "too_large".to_owned()));
     assert_eq!(get(operators, "/api/rooms?limit=many").await.problem(), (400, "malformed".to_owned()));
+    assert_eq!(get(operators, "/api/rooms/%FF").await.problem(), (400, "malformed".to_owned()));
     let sent = async || get(operators, "/api/state").await.json()["records_sent"].clone();
     let before = sent().await;
     assert_eq!(get(operators, "/api/rooms/a/snapshot").await.status, 200);

@@ -1,5 +1,7 @@
 //! What the writer does to a room as a whole, between two commits.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use inkrelay_protocol::{ClientId, RoomId, Seq};
 use rusqlite::Connection;
@@ -68,14 +70,7 @@ impl Writer {
     }
 
     fn delete(&mut self, name: &RoomId, idle_before: Option<u64>) -> Result<bool, StoreError> {
-        if let Some(why) = self.poison.get() {
-            return Err(unavailable(why));
-        }
-        let newest = self.unfolded.get(name);
-        let row = match log::row(&self.connection, name) {
-            Ok(row) => row,
-            Err(fault) => return Err(self.give_up_on(fault)),
-        };
+        let (newest, row) = self.found(name)?;
         if newest.is_none() && row.is_none() {
             return self.delete_rules(name, idle_before);
         }
@@ -102,6 +97,16 @@ impl Writer {
         Ok(true)
     }
 
+    /// A room as it is in the journal and in the tables, if it is there.
+    fn found(&mut self, name: &RoomId) -> Result<(Option<Arc<UnfoldedRoom>>, Option<RoomRow>), StoreError> {
+        if let Some(why) = self.poison.get() {
+            return Err(unavailable(why));
+        }
+        let newest = self.unfolded.get(name);
+        let row = log::row(&self.connection, name).map_err(|fault| self.give_up_on(fault))?;
+        Ok((newest, row))
+    }
+
     /// Of a room without records.
     fn delete_rules(&mut self, name: &RoomId, idle_before: Option<u64>) -> Result<bool, StoreError> {
         if let Some(before) = idle_before {
@@ -123,14 +128,7 @@ impl Writer {
         head: &Head,
         replace: bool,
     ) -> Result<bool, StoreError> {
-        if let Some(why) = self.poison.get() {
-            return Err(unavailable(why));
-        }
-        let newest = self.unfolded.get(name);
-        let row = match log::row(&self.connection, name) {
-            Ok(row) => row,
-            Err(fault) => return Err(self.give_up_on(fault)),
-        };
+        let (newest, row) = self.found(name)?;
         if !replace && (row.is_some() || newest.is_some()) {
             return Ok(false);
         }
