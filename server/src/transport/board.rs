@@ -84,9 +84,6 @@ fn answer(file: Option<&'static File>, asked: &HeaderMap) -> Response {
     if gzip.is_some() {
         set(header::CONTENT_ENCODING, "gzip");
     }
-    if file.path.ends_with(".html") {
-        // Pages that link here, or that are opened from here, get no hold of this one.
-    }
     // A worker has the policy of its own file. Other files load nothing, and keep the one that all data has.
     if file.path.ends_with(".html") || file.path == WORKER {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy(asked));

@@ -20,11 +20,20 @@ pub fn check<B>(relay: &Relay, request: &Request<B>) -> Result<(), Problem> {
     if BY_ANY_NAME.contains(&request.uri().path()) {
         return Ok(());
     }
-    let host = Host::of(request.headers()).map_err(|_| {
-        Problem::new(ErrorCode::Malformed, "there is to be one Host header, with a name or an address")
-    })?;
+    let unreadable =
+        || Problem::new(ErrorCode::Malformed, "there is to be one Host header, with a name or an address");
+    let host = Host::of(request.headers()).map_err(|_| unreadable())?;
+    // A target in absolute form (RFC 9112, section 3.2.2) names a host too.
+    let target = match request.uri().authority() {
+        Some(authority) => Some(Host::parse(authority.as_str()).ok_or_else(unreadable)?),
+        None => None,
+    };
+    [host, target].into_iter().flatten().try_for_each(|host| known(relay, host))
+}
+
+fn known(relay: &Relay, host: Host<'_>) -> Result<(), Problem> {
     match host {
-        Some(Host::Name(name)) if !relay.config().has_tokens() && !relay.origins().know(Host::Name(name)) => {
+        Host::Name(name) if !relay.config().has_tokens() && !relay.origins().know(Host::Name(name)) => {
             Err(Problem::new(
                 ErrorCode::OriginRefused,
                 format!(

@@ -79,6 +79,14 @@ async fn a_page_that_leads_here_by_its_own_name_gets_nothing() {
         let (status, _) = ask(relay.address, line, &[]).await;
         assert!(status != 403 && status != 400, "{line} without a host, as old tools do: {status}");
     }
+    // A target that names a host itself: that one counts too.
+    for (line, host) in [
+        ("GET http://evil.example/v1/rooms/a", "localhost"),
+        ("GET http://localhost/v1/rooms/a", "evil.example"),
+    ] {
+        assert_eq!(ask(relay.address, line, &[host]).await, refused(), "{line}");
+    }
+    assert_eq!(ask(relay.address, "GET http://127.0.0.1/v1/rooms/a", &["localhost"]).await.0, 200);
     for line in ["GET /healthz", "GET /readyz"] {
         assert_eq!(ask(relay.address, line, &["evil.example"]).await.0, 200, "{line}: for load balancers");
     }
