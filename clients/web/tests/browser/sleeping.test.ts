@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, type TestContext, test } from "vitest";
 import { type ChromiumBrowser, type ChromiumPage, startChromium } from "./support/chromium.ts";
 import { clientFor, personFor, proxyFor, relayFor, watched } from "./support/company.ts";
 import { expectKept, ink, Ledger, openPaper, shown, showsAll } from "./support/ledger.ts";
-import { live, saved, stateOf } from "./support/page.ts";
+import { live, liveByWebSocket, saved, stateOf } from "./support/page.ts";
 import type { ProxyServer } from "./support/proxy.ts";
 import { sleep, until } from "./support/wait.ts";
 
@@ -77,6 +77,7 @@ test.concurrent.for([
   const others = await clientFor(t, relay.url, ROOM);
   await others.live("websocket");
   const own = await page.evaluate(() => globalThis.inkrelay.client?.id);
+  await liveByWebSocket(page);
   await page.frozen(true);
   const letGo = proxy.hold();
   const ledger = new Ledger();
@@ -115,6 +116,7 @@ test.concurrent("C6: the old socket's late end leaves the new session alone", as
   await openPaper(page, proxy.url, ROOM);
   await openPaper(other, relay.url, ROOM);
   const own = await page.evaluate(() => globalThis.inkrelay.client?.id);
+  await liveByWebSocket(page);
   const letGo = proxy.hold();
   const { handshakes } = proxy;
   await until("it goes on over another socket", async () => {

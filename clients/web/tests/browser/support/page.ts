@@ -59,6 +59,17 @@ export async function live(page: Page, within = PATIENCE): Promise<void> {
   await until("the board is live", async () => (await stateOf(page))?.kind === "live", within);
 }
 
+/**
+ * Waits until the client is live over a WebSocket. On a busy machine it may come by long poll first, with a handshake under
+ * way; where that is held, Chromium keeps all later ones of that address waiting behind it.
+ */
+export async function liveByWebSocket(page: Page): Promise<void> {
+  await until("the board is live over a WebSocket", async () => {
+    const state = await stateOf(page);
+    return state?.kind === "live" && state.transport === "websocket";
+  });
+}
+
 /** How many draws the store is not known to have; `null` before there is a client. */
 export async function unsent(page: Page): Promise<number | null> {
   return page.evaluate(() => globalThis.inkrelay?.client?.unsent ?? null);
