@@ -13,8 +13,6 @@ import { SELF } from "./stroke.ts";
 
 /** Batches on a WebSocket that may wait for their acks at once; what is drawn meanwhile goes in the next. */
 const BATCHES_IN_FLIGHT = 8;
-/** Strokes that one erase names at most, so that it stays far below the limit on a draw; more become several. */
-const ERASE_STROKES_MAX = 1024;
 
 /** Who hears of it. */
 export interface AuthorHost {
@@ -83,14 +81,15 @@ export class Author {
   /** Begins a stroke and returns its number. */
   begin(style: Style, channels: number, points: readonly number[], end: boolean): number {
     const stroke = this.outbox.takeStroke();
-    const pushed = this.#push({ kind: "begin", stroke, style, channels, points, end });
-    if (pushed.kind === "taken") this.#history.onStroke(stroke, pushed.id);
+    const draw = { kind: "begin", stroke, style, channels, points, end } as const;
+    const [begin] = this.#pushAll(this.outbox.parts(draw));
+    if (begin !== undefined) this.#history.onStroke(stroke, begin);
     this.#changed();
     return stroke;
   }
 
   extend(stroke: number, points: readonly number[], end: boolean): void {
-    this.#push({ kind: "extend", stroke, points, end });
+    this.#pushAll(this.outbox.parts({ kind: "extend", stroke, points, end }));
     this.#changed();
   }
 
@@ -103,14 +102,12 @@ export class Author {
   }
 
   erase(strokes: readonly StrokeName[]): void {
-    for (let from = 0; from < strokes.length; from += ERASE_STROKES_MAX) {
-      this.#hide({ kind: "erase", strokes: strokes.slice(from, from + ERASE_STROKES_MAX) });
-    }
+    this.#hide(chunks(strokes, this.outbox.namesMax).map((strokes) => ({ kind: "erase", strokes })));
     this.#changed();
   }
 
   clear(): void {
-    this.#hide({ kind: "clear" });
+    this.#hide([{ kind: "clear" }]);
     this.#changed();
   }
 
@@ -122,15 +119,13 @@ export class Author {
   endGroup(): void {
     const group = this.#group ?? [];
     this.#group = null;
-    if (group.length > 0) this.#history.onHidden(group);
+    this.#onHidden(group);
     this.#changed();
   }
 
   /** Takes back what others hid. */
   revoke(draws: readonly DrawName[]): void {
-    for (let from = 0; from < draws.length; from += ERASE_STROKES_MAX) {
-      this.#push({ kind: "revoke", draws: draws.slice(from, from + ERASE_STROKES_MAX) });
-    }
+    this.#pushAll(chunks(draws, this.outbox.namesMax).map((draws) => ({ kind: "revoke", draws })));
     this.#changed();
   }
 
@@ -198,11 +193,30 @@ export class Author {
     this.#stopHearing = identity.onLost(() => this.#host.onTakenOver());
   }
 
-  #hide(draw: Draw): void {
-    const pushed = this.#push(draw);
-    if (pushed.kind !== "taken") return;
-    if (this.#group === null) this.#history.onHidden([pushed.id]);
-    else this.#group.push(pushed.id);
+  /** What is hidden together is undone together. */
+  #hide(draws: readonly Draw[]): void {
+    const hidden = this.#pushAll(draws);
+    if (this.#group === null) this.#onHidden(hidden);
+    else this.#group.push(...hidden);
+  }
+
+  /** As far as the undo of so many fits one draw. */
+  #onHidden(draws: readonly DrawId[]): void {
+    for (const together of chunks(draws, this.outbox.namesMax)) {
+      this.#history.onHidden(together);
+    }
+  }
+
+  /** Draws that belong together; returns those that were taken. */
+  #pushAll(draws: readonly Draw[]): DrawId[] {
+    const taken: DrawId[] = [];
+    for (const draw of draws) {
+      const pushed = this.#push(draw);
+      if (pushed.kind === "taken") taken.push(pushed.id);
+      // The others would be refused too, and it is told once.
+      else if (pushed.kind !== "pointless") break;
+    }
+    return taken;
   }
 
   #push(draw: Draw): Pushed {
@@ -272,4 +286,11 @@ export class Author {
       },
     );
   }
+}
+
+/** In lists of at most `size`. */
+function chunks<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) =>
+    items.slice(at * size, (at + 1) * size),
+  );
 }

@@ -29,6 +29,7 @@ import { Names, type NamesState } from "./names.ts";
 import { measure, type Namer, namesOwn, type OwnDraw, resolve } from "./own-draw.ts";
 import { type Meant, OwnStrokes, type PenState } from "./own-strokes.ts";
 import { type Next, Pipeline } from "./pipeline.ts";
+import { type Points, split } from "./split.ts";
 import { SELF } from "./stroke.ts";
 import { Waiting } from "./waiting.ts";
 
@@ -42,6 +43,10 @@ export const PENDING_BYTES_MAX = 16 * 1024 * 1024;
 export const KEEP_MS = 60_000;
 /** Bytes of draws that are kept after their ack at most. Beyond it the oldest go early; should the store lose just these, the client takes a new id. */
 export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
+/** What is longer is sent in parts, also while the server's limit is not known: that is the limit as shipped, in bytes. */
+const PART_BYTES_MAX = 64 * 1024;
+/** Bytes of an erase or a revoke beside its names, and of the longest name, at most. */
+const [NAMES_BYTES, NAME_BYTES] = [8, 19];
 const UNREADABLE = encodeDraw({ kind: "opaque", data: new Uint8Array() });
 
 /**
@@ -203,8 +208,8 @@ export class Outbox {
     if (meant === null) return { kind: "pointless" };
     const size = this.#size(meant.draw);
     if (size === null) return { kind: "invalid" };
-    const max = this.#pipeline.tooLarge(size.bytes);
-    if (max !== null) return { kind: "too_large", bytes: size.bytes, max };
+    const max = this.#pipeline.drawBytes;
+    if (size.bytes > max) return { kind: "too_large", bytes: size.bytes, max };
     if (this.pending >= PENDING_DRAWS_MAX || this.#pendingBytes + size.bytes > PENDING_BYTES_MAX) {
       return { kind: "full", draws: this.pending, bytes: this.#pendingBytes };
     }
@@ -217,6 +222,26 @@ export class Outbox {
     this.#put.set(entry.id, entry);
     this.#changed = true;
     return { kind: "taken", id: entry.id };
+  }
+
+  /**
+   * A stroke's points as several draws, each within the limits as far as that can be and they are known: a page that was
+   * busy for long has many points to tell at once. To be pushed one after the other, before anything else.
+   */
+  parts(draw: Points): readonly Points[] {
+    const meant = draw.kind === "begin" ? { draw, pen: null } : this.#strokes.meant(draw);
+    if (meant === null) return [draw];
+    const max = this.#partBytes;
+    return split(meant.draw, meant.pen?.channels ?? 0, (part) => (this.#size(part)?.bytes ?? 0) <= max);
+  }
+
+  /** How many names an erase or a revoke may hold, however long they are: as {@link Outbox.parts}, and at least one. */
+  get namesMax(): number {
+    return Math.max(Math.floor((this.#partBytes - NAMES_BYTES) / NAME_BYTES), 1);
+  }
+
+  get #partBytes(): number {
+    return Math.min(PART_BYTES_MAX, this.#pipeline.drawBytes);
   }
 
   /** The draw as it has to be sent now, and where its pen was; `null` when it can have no effect. */
@@ -394,10 +419,10 @@ export class Outbox {
     [this.#client, this.#ticket, this.#welcomed] = [client, ticket, true];
     if (isNews) this.#renumbered();
     const refused: Refused[] = [];
+    const max = this.#pipeline.drawBytes;
     for (let n = this.#stored + 1; n <= this.#last; ) {
       const bytes = this.#entries[this.#index(n)]?.bytes ?? 0;
-      const max = this.#pipeline.tooLarge(bytes);
-      if (max === null) n += 1;
+      if (bytes <= max) n += 1;
       else
         refused.push(...this.#refuse(n, "too_large", `the draw has ${bytes} bytes, and ${max} are allowed`));
     }

@@ -76,12 +76,11 @@ export class Pipeline {
     return within(BATCH_BYTES_MAX, this.limits.bytesPerMessage);
   }
 
-  /** The longest draw that is allowed, in bytes, if this one is longer. */
-  tooLarge(bytes: number): number | null {
+  /** Bytes of the longest draw that is allowed, as far as that is known. */
+  get drawBytes(): number {
     const { bytesPerDraw, bytesPerMessage } = this.limits;
-    if (bytesPerDraw !== 0 && bytes > bytesPerDraw) return bytesPerDraw;
-    if (bytesPerMessage === 0 || bytes + FRAME_BYTES <= bytesPerMessage) return null;
-    return Math.max(bytesPerMessage - FRAME_BYTES, 0);
+    const inMessage = Math.max(within(Number.POSITIVE_INFINITY, bytesPerMessage) - FRAME_BYTES, 0);
+    return within(inMessage, bytesPerDraw);
   }
 
   onSent(lastN: number, now: number): void {

@@ -127,7 +127,7 @@ test.concurrent("C7: the last ones leave, and come back around the time at which
 });
 
 test.concurrent("D1: a stroke over the limit is told once, in words, and not tried again", async (t) => {
-  const relay = await relayFor(t, { flags: ["--max-draw", "1KiB"] });
+  const relay = await relayFor(t, { flags: ["--max-draw", "30"] });
   const proxy = await proxyFor(t, relay);
   const page = await someone(t);
   await openPaper(page, proxy.url, ROOM);
@@ -139,10 +139,11 @@ test.concurrent("D1: a stroke over the limit is told once, in words, and not tri
     globalThis.states = [];
     globalThis.inkrelay.client?.on("state", ({ kind }) => globalThis.states.push(kind));
     globalThis.inkrelay.client?.on("refused", ({ code }) => globalThis.states.push(code));
-    const far = Array.from({ length: 1_000 }, (_, at) => (at < 2 ? 0 : 1_000));
-    const style = { tool: 0, rgba: 0x000000ff, width: 32 };
-    const stroke = globalThis.inkrelay.client?.begin(style, 0, far) ?? 0;
-    globalThis.inkrelay.client?.extend(stroke, [1, 1], true);
+    // One point that takes more than one draw may.
+    const far = [2 ** 30, 2 ** 30, 255, 100_000, 90, 90];
+    const style = { tool: 0, rgba: 0x1a2b3cff, width: 32 };
+    const stroke = globalThis.inkrelay.client?.begin(style, 7, far) ?? 0;
+    globalThis.inkrelay.client?.extend(stroke, [1, 1, 1, 1, 1, 1], true);
   });
   await page.tab.getByText("Your last change was not kept: too large for one stroke.").waitFor();
   await ledger.draw(page, ink(1));
@@ -158,7 +159,7 @@ test.concurrent("D1: a hand that draws faster than one draw may hold loses nothi
   const page = await someone(t);
   await openPaper(page, relay.url, ROOM);
   // While the page is busy its frames wait, and one of them gets all points of the time.
-  await page.slow(6);
+  await page.slow(40);
   const ledger = new Ledger();
   await ledger.draw(page, ink(0, 500), { batch: 500 });
   await page.slow(1);

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join as path } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { SELF } from "../../src/index.ts";
 import { logOf, newRoom, PEN, Person, pictureOf } from "../support/people.ts";
 import { Relay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
@@ -167,28 +168,58 @@ it.each(["websocket", "long-poll"] as const)(
 );
 
 describe("refusals", () => {
-  const big = Array.from({ length: 60_000 }, (_, index) => (index < 2 ? 0 : 1_000));
-
   it.each(["websocket", "long-poll"] as const)(
     "D1: a draw that is too large is told once, and the connection lives (%s)",
     async (transport) => {
-      await start("--memory");
+      await start("--memory", "--max-draw", "30");
       const room = newRoom();
       const ann = await join(room, { transport });
-      // Before the limits are known, and after.
-      const early = ann.client.begin(PEN, 0, big);
-      ann.client.extend(early, [1, 1], true);
+      // Before the limits are known, and after: one point that takes more.
+      const far = [2 ** 30, 2 ** 30, 255, 100_000, 90, 90];
+      const early = ann.client.begin(PEN, 7, far);
+      ann.client.extend(early, [1, 1, 1, 1, 1, 1], true);
       ann.stroke([[1, 1]]);
       await ann.client.flush();
       expect(ann.refused.map(({ code }) => code)).toEqual(["too_large"]);
-      const late = ann.client.begin(PEN, 0, big);
-      ann.client.extend(late, [1, 1], true);
+      const late = ann.client.begin(PEN, 7, far);
+      ann.client.extend(late, [1, 1, 1, 1, 1, 1], true);
       ann.stroke([[2, 2]]);
       await ann.client.flush();
       expect(ann.refused.map(({ code }) => code)).toEqual(["too_large", "too_large"]);
       expect(ann.states.every(({ kind }) => kind !== "offline")).toBe(true);
       expect(ann.picture).toEqual(["1 1", "2 2"]);
       expect(pictureOf(await logOf(relay?.url ?? "", room))).toEqual(["1 1", "2 2"]);
+    },
+  );
+
+  it.each([
+    ["as shipped, before it is known", [], 60_000, 1_000, 1],
+    ["small", ["--max-draw", "64"], 1_000, 1, 11],
+  ] as const)(
+    "D1: what is over the limit for one draw goes as several (limit %s)",
+    async (_, limit, count, by, undos) => {
+      await start("--memory", ...limit);
+      const room = newRoom();
+      const ann = await join(room);
+      if (limit.length > 0) await ann.live();
+      const ways = Array.from({ length: count }, (_, index) => (index < 2 ? 0 : by));
+      const long = ann.client.begin(PEN, 0, ways);
+      ann.client.extend(long, ways.slice(2), true);
+      const others = Array.from({ length: 40 }, (_, at) => ann.stroke([[at, at]]));
+      await ann.client.flush();
+      const places = Array.from({ length: 2 * count - 2 }, (_, index) => by * Math.floor(index / 2)).join(
+        " ",
+      );
+      const picture = [places, ...others.map((_, at) => `${at} ${at}`)];
+      expect(pictureOf(await logOf(relay?.url ?? "", room))).toEqual(picture);
+      // What was erased together is taken back together, as far as one draw can name it.
+      ann.client.erase([long, ...others].map((stroke) => [SELF, stroke]));
+      expect(ann.picture).toEqual([]);
+      for (let step = 0; step < undos; step += 1) ann.client.undo();
+      await ann.client.flush();
+      expect(ann.picture).toEqual(picture);
+      expect(pictureOf(await logOf(relay?.url ?? "", room))).toEqual(picture);
+      expect(ann.refused).toEqual([]);
     },
   );
 

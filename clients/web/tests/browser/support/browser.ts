@@ -1,6 +1,6 @@
 /** A browser as tests see it, whichever engine it is: people, their pages, and what a hand does there. */
 
-import { sleep } from "./wait.ts";
+import { until } from "./wait.ts";
 
 /** A place in the window, in CSS pixels from its upper left corner, and the pressure from 0 to 1 where a pen has it. */
 export type Point = readonly [x: number, y: number, pressure?: number];
@@ -19,9 +19,6 @@ export const INSECURE_HOST = "board.local";
 
 /** Points that are handed to a browser at once. Some take a whole stroke, others refuse messages beyond a size. */
 export const BATCH_POINTS = 200;
-
-/** How long a page may take to see that a pointer was lifted, in milliseconds; it may also have gone meanwhile. */
-const HANDLED = 5_000;
 
 export interface StrokeOptions {
   readonly tool?: Tool;
@@ -119,8 +116,10 @@ export abstract class Page {
     }
     await this.pointer(tool, [{ kind: "up", ...at(last) }]);
     // Drivers may be done sooner than a page on a loaded machine, and what is asked of it then comes before the last points.
-    const end = Date.now() + HANDLED;
-    while ((await this.#lifted()) === lifted && Date.now() < end) await sleep(1);
+    await until(
+      "the page has seen the pointer lifted, or is gone",
+      async () => (await this.#lifted()) !== lifted,
+    );
   }
 
   /** How often a pointer was lifted in this page, as far as the page has come; `null` where it is gone. */

@@ -82,10 +82,15 @@ export async function unsentChanges(page: Page): Promise<number | null> {
 
 /** Waits until everything is stored. */
 export async function saved(page: Page, within = PATIENCE): Promise<void> {
-  // What was drawn since the last frame becomes draws in the next; a page that nobody sees has none.
-  await page.evaluate(() => {
-    const frame = new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => seen(null))));
-    return Promise.race([frame.then(() => null), new Promise<null>((late) => setTimeout(late, 2_000, null))]);
+  // What was drawn since the last frame becomes draws in the next, however long a loaded machine takes for it.
+  await page.evaluate(async () => {
+    // A hidden page has no frames, and hands on what was drawn when it is hidden.
+    const hidden = new Promise((seen) => {
+      if (document.visibilityState === "hidden") seen(null);
+      else document.addEventListener("visibilitychange", seen, { once: true });
+    });
+    const frame = new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)));
+    await Promise.race([frame, hidden]);
   });
   await until("all is saved", async () => (await unsent(page)) === 0, within);
 }
